@@ -1,0 +1,1 @@
+noinst_HEADERS += bootstrap/bootstrap.h

@@ -1,0 +1,42 @@
+/* coll - collectives: schedules built by short functions, one algorithm each, and the executor that runs them.
+ *
+ * Owns: schedules, the algorithm tables, per-communicator tag sequence. Never: touches a transport other than through pml.h.
+ * Threads: the rank's lock is held. Blocking calls give it up while they wait. Callers have checked the arguments: types, ops and roots are
+ * valid, sizes in bytes do not overflow.
+ */
+#ifndef COLL_H
+#define COLL_H
+
+#include "pml/pml.h"
+
+int coll_init(struct ncclx_rt *rt);
+void coll_finalize(struct ncclx_rt *rt);
+int coll_comm_attach(struct ncclx_comm *comm);
+void coll_comm_detach(struct ncclx_comm *comm);
+
+enum coll_name { COLL_BARRIER, COLL_BCAST, COLL_REDUCE, COLL_ALLREDUCE, COLL_ALLGATHER, COLL_ALLTOALL, COLL_NAMES };
+
+/* The arguments of any collective; what one does not use stays zero. count is the function's count in ncclx.h. */
+struct coll_args {
+    enum coll_name name;
+    const void *sendbuf; /* NCCLX_IN_PLACE as given */
+    void *recvbuf;       /* bcast: the buffer */
+    size_t count;
+    ncclx_datatype_t type;
+    ncclx_op_t op;
+    int root;
+};
+
+/* Runs to the end. */
+int coll_run(struct ncclx_comm *comm, const struct coll_args *args);
+/* Starts; the request completes by progress. */
+int coll_start(struct ncclx_comm *comm, const struct coll_args *args, struct ncclx_request **request);
+
+/* On raw bytes, for the runtime and for comm->services: barrier, and all-gather of `bytes` from each rank. */
+int coll_barrier(struct ncclx_comm *comm);
+int coll_allgather_bytes(struct ncclx_comm *comm, const void *mine, void *all, size_t bytes);
+
+/* For ncclx-info --coll: which algorithm a collective of this size takes, and why. Freed with base_free(AREA_COLL, ...). */
+char *coll_explain(const struct base_config *config, int ranks);
+
+#endif

@@ -1,0 +1,47 @@
+/* osc - windows: puts, gets, signals and their synchronisation.
+ *
+ * Owns: windows and their slots. Never: touches a transport other than through pml.h, or a collective other than through comm->services.
+ * Threads: the rank's lock is held. Blocking calls give it up while they wait.
+ */
+#ifndef OSC_H
+#define OSC_H
+
+#include "pml/pml.h"
+
+int osc_init(struct ncclx_rt *rt);
+/* Ends windows that the program left; reports them in the log. */
+void osc_finalize(struct ncclx_rt *rt);
+
+/* The part of a window that the API boundary needs. */
+struct ncclx_win {
+    struct ncclx_rt *rt;
+    struct ncclx_comm *comm; /* a private duplicate, made and freed by runtime/ */
+    ncclx_errhandler_t errhandler; /* owned by runtime/ */
+};
+
+/* Collective over comm, which the window keeps. base null: the window allocates, *allocated is its memory. slots: the checked info key. */
+int osc_win_create(struct ncclx_comm *comm, void *base, size_t bytes, size_t disp_unit, size_t slots, void **allocated,
+                   struct ncclx_win **win);
+/* Collective. ERR_RMA_SYNC with operations in flight: the window stays. Else it is gone, and comm is the caller's again. */
+int osc_win_free(struct ncclx_win *win);
+
+/* target may be NCCLX_PROC_NULL; ranks, slots and ranges are checked here. */
+int osc_put(struct ncclx_win *win, const void *origin, size_t bytes, int target, size_t target_disp);
+int osc_get(struct ncclx_win *win, void *origin, size_t bytes, int target, size_t target_disp);
+int osc_put_signal(struct ncclx_win *win, const void *origin, size_t bytes, int target, size_t target_disp, size_t slot,
+                   ncclx_signal_op_t op, uint64_t value);
+int osc_signal(struct ncclx_win *win, int target, size_t slot, ncclx_signal_op_t op, uint64_t value);
+/* timeout_ns: UINT64_MAX for ever (NCCLX_TIMEOUT applies), 0 one look. */
+int osc_wait_signal(struct ncclx_win *win, size_t slot, ncclx_compare_t compare, uint64_t value, uint64_t timeout_ns,
+                    uint64_t *seen);
+int osc_test_signal(struct ncclx_win *win, size_t slot, ncclx_compare_t compare, uint64_t value, bool *flag,
+                    uint64_t *seen);
+int osc_fence(struct ncclx_win *win);
+int osc_flush(struct ncclx_win *win, int target);
+int osc_flush_all(struct ncclx_win *win);
+int osc_flush_local(struct ncclx_win *win, int target);
+int osc_flush_local_all(struct ncclx_win *win);
+int osc_lock_all(struct ncclx_win *win);
+int osc_unlock_all(struct ncclx_win *win);
+
+#endif

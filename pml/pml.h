@@ -1,0 +1,99 @@
+/* pml - CTran: matching, connections, transports. Moves messages and one-sided data between processes of the job.
+ *
+ * Owns: connections (one a pair of processes, made on first use), matching state of each communicator, shareable memory, transports.
+ * Never: sees hwloc, Slurm or PMIx types; knows a collective algorithm or a window; prints.
+ * Threads: every call holds the rank's lock (base/rt.h). Blocking calls give it up while they wait.
+ */
+#ifndef PML_H
+#define PML_H
+
+#include "runtime/base/base.h"
+
+/* Each communicator has a matching space of its own for each kind of traffic: the low two bits of the context on the wire. */
+enum pml_space { PML_USER = 0, PML_COLL = 1, PML_SYSTEM = 2 };
+
+int pml_init(struct ncclx_rt *rt);
+void pml_finalize(struct ncclx_rt *rt);
+/* Makes comm->pml. Messages that came before for its context are delivered. */
+int pml_comm_attach(struct ncclx_comm *comm);
+void pml_comm_detach(struct ncclx_comm *comm);
+
+/* ---- Messages. dest and source are ranks of comm (never PROC_NULL here); arguments are checked by the caller ---- */
+
+int pml_send(struct ncclx_comm *comm, enum pml_space space, const void *buf, size_t bytes, int dest, int tag);
+int pml_isend(struct ncclx_comm *comm, enum pml_space space, const void *buf, size_t bytes, int dest, int tag,
+              struct ncclx_request **request);
+int pml_recv(struct ncclx_comm *comm, enum pml_space space, void *buf, size_t bytes, int source, int tag,
+             ncclx_status_t *status);
+int pml_irecv(struct ncclx_comm *comm, enum pml_space space, void *buf, size_t bytes, int source, int tag,
+              struct ncclx_request **request);
+/* One look; *found tells. message null: leave it (probe); else take it out (mprobe). */
+int pml_probe(struct ncclx_comm *comm, enum pml_space space, int source, int tag, bool *found,
+              struct ncclx_message **message, ncclx_status_t *status);
+/* Receives a message taken out by pml_probe; consumes the handle. */
+int pml_imrecv(void *buf, size_t bytes, struct ncclx_message *message, struct ncclx_request **request);
+struct ncclx_comm *pml_message_comm(const struct ncclx_message *message);
+
+/* ---- Memory that peers reach. `peer` is a job rank ---------------------------------------------------------- */
+
+int pml_mem_alloc(struct ncclx_rt *rt, size_t bytes, void **ptr);
+int pml_mem_free(struct ncclx_rt *rt, void *ptr); /* ERR_ARG: not from pml_mem_alloc */
+
+enum pml_access {
+    PML_ACCESS_DIRECT,  /* mapped here: loads, stores and atomics at `pointer` */
+    PML_ACCESS_COPY,    /* single copies by the kernel: pml_region_write and _read, complete when they return */
+    PML_ACCESS_MESSAGE  /* only active messages reach it, handled by the owner's progress or agent */
+};
+
+/* What a peer needs to reach a region: plain bytes to be sent by any means. */
+struct pml_region_card {
+    uint64_t word[8];
+};
+
+/* A peer's memory, as this rank reaches it. Read-only for users. */
+struct pml_region {
+    enum pml_access access;
+    char *pointer;    /* DIRECT */
+    uint64_t address; /* in the owner's address space */
+    size_t bytes;
+    int peer;
+};
+
+/* Describes [base, base + bytes) of this rank for its peers. Valid while the memory is. */
+int pml_region_card(struct ncclx_rt *rt, void *base, size_t bytes, struct pml_region_card *card);
+/* Finds by trying how this rank reaches the memory that peer's card describes. A card that lies is ERR_TRANSPORT. */
+int pml_region_attach(struct ncclx_rt *rt, int peer, const struct pml_region_card *card, struct pml_region **region);
+void pml_region_detach(struct ncclx_rt *rt, struct pml_region *region);
+/* DIRECT and COPY: one synchronous copy at `offset`, which the caller has checked. */
+int pml_region_write(struct ncclx_rt *rt, struct pml_region *region, size_t offset, const void *from, size_t bytes);
+int pml_region_read(struct ncclx_rt *rt, struct pml_region *region, size_t offset, void *to, size_t bytes);
+
+/* ---- Active messages, in order between two processes, for window operations that memory access cannot do ---- */
+
+#define PML_AM_HEADER_MAX 96
+/* Runs in the target's progress, under its lock: it must not wait, but may send. header and data are gone when it returns. Both come
+ * from a peer: check them. */
+typedef void (*pml_am_fn)(struct ncclx_rt *rt, int source, const void *header, size_t header_bytes, const void *data,
+                          size_t bytes, void *arg);
+int pml_am_register(struct ncclx_rt *rt, unsigned id, pml_am_fn function, void *arg); /* id < 8 */
+/* Data that one message to this peer can carry. */
+size_t pml_am_max(struct ncclx_rt *rt, int peer);
+/* Copies and returns; queues when the way is full. bytes <= pml_am_max. */
+int pml_am_send(struct ncclx_rt *rt, int peer, unsigned id, const void *header, size_t header_bytes, const void *data,
+                size_t bytes);
+
+/* ---- Facts for ncclx-info, the dump and tests ---------------------------------------------------------------- */
+
+struct pml_counters {
+    uint64_t messages_sent, messages_received; /* of all spaces */
+    uint64_t bytes_sent, bytes_received;       /* payload that passed to or from another process */
+    uint64_t eager, rendezvous, announced;     /* sends by protocol */
+    uint64_t unexpected, unexpected_peak;      /* messages held now, and most */
+    uint64_t put_bytes, get_bytes;             /* pml_region_write and _read, and direct ones reported with pml_count_direct */
+};
+void pml_get_counters(struct ncclx_rt *rt, struct pml_counters *counters);
+void pml_count_direct(struct ncclx_rt *rt, size_t put_bytes, size_t get_bytes);
+/* "shm", or "self"; null when the peer was never reached. */
+const char *pml_transport_name(struct ncclx_rt *rt, int peer);
+
+#endif

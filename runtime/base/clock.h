@@ -1,0 +1,17 @@
+/* clock.h - monotonic time. Protocol cores never call this: their drivers pass the time in. */
+#ifndef BASE_CLOCK_H
+#define BASE_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#define BASE_NS_PER_S UINT64_C(1000000000)
+
+static inline uint64_t base_clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * BASE_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+#endif

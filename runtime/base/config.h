@@ -1,0 +1,60 @@
+/* config.h - the configuration table: every NCCLX_* variable has one entry in config.c, which defines, parses and documents it. */
+#ifndef BASE_CONFIG_H
+#define BASE_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* In the order of the table in config.c. */
+enum base_config_id {
+    CONFIG_ERRORS,
+    CONFIG_LOG,
+    CONFIG_TIMEOUT,
+    CONFIG_THREAD_LEVEL,
+    CONFIG_PROGRESS,
+    CONFIG_SPIN,
+    CONFIG_TRANSPORTS,
+    CONFIG_EAGER_LIMIT,
+    CONFIG_UNEXPECTED_LIMIT,
+    CONFIG_SHM_CMA,
+    CONFIG_SHM_DIRECT,
+    CONFIG_SHM_RING,
+    CONFIG_COLL_BARRIER,
+    CONFIG_COLL_BCAST,
+    CONFIG_COLL_REDUCE,
+    CONFIG_COLL_ALLREDUCE,
+    CONFIG_COLL_ALLGATHER,
+    CONFIG_COLL_ALLTOALL,
+    CONFIG_COUNT
+};
+
+enum base_config_type { CONFIG_BOOL, CONFIG_INT, CONFIG_SIZE, CONFIG_SECONDS, CONFIG_ENUM, CONFIG_STRING };
+enum base_config_source { CONFIG_FROM_DEFAULT, CONFIG_FROM_SYSTEM_FILE, CONFIG_FROM_USER_FILE, CONFIG_FROM_ENVIRONMENT };
+
+struct base_config_entry {
+    const char *name;    /* "NCCLX_TIMEOUT" */
+    enum base_config_type type;
+    const char *initial; /* default, as text */
+    double low, high;    /* range of numbers, in the unit of the type: bytes, seconds, 1 */
+    const char *choices; /* CONFIG_ENUM: "fatal|return" */
+    const char *doc;     /* one line */
+};
+
+struct base_config_value {
+    int64_t number;  /* BOOL 0/1, INT, SIZE in bytes, ENUM index of the choice, SECONDS in nanoseconds */
+    char *text;      /* as given, or the default */
+    enum base_config_source source;
+};
+
+struct base_config {
+    struct base_config_value value[CONFIG_COUNT];
+};
+
+const struct base_config_entry *base_config_table(void);
+/* Reads files and environment. On a bad value: ERR_CONFIG, with name, value and what would be valid. Unknown NCCLX_* names are warned about once,
+ * with the nearest known name. */
+int base_config_load(struct base_config *config, char **environment);
+void base_config_release(struct base_config *config);
+
+#endif

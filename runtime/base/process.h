@@ -1,0 +1,29 @@
+/* process.h - what is truly per process. Tests may replace it. */
+#ifndef BASE_PROCESS_H
+#define BASE_PROCESS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct ncclx_rt;
+
+enum base_process_state { PROCESS_NEW, PROCESS_INITIALIZING, PROCESS_READY, PROCESS_FINALIZED };
+
+struct ncclx_process {
+    struct ncclx_rt *rt;   /* the process' rank once ready */
+    atomic_int state;      /* enum base_process_state */
+    atomic_bool forked;    /* true in a forked child */
+};
+
+extern struct ncclx_process ncclx_process;
+
+/* Installs the fork handlers, once. */
+int base_process_init(void);
+/* Descriptors and mappings that a forked child must not hold: the child's fork handler closes and unmaps them. */
+int base_process_own_fd(int fd);
+void base_process_disown_fd(int fd);
+int base_process_own_mapping(void *start, size_t bytes);
+void base_process_disown_mapping(void *start);
+
+#endif

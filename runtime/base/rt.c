@@ -1,0 +1,123 @@
+/* rt.c - one rank: locks, pollers, spin limits, and the agent thread. */
+#include "runtime/base/base.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A rank with a core of its own polls this often before it yields, about 1 ms; an oversubscribed one yields almost at once, as the peer it
+ * waits for may need this very core. */
+#define SPIN_FREE 20000
+#define SPIN_OVERSUBSCRIBED 1
+
+extern char **environ;
+
+int base_rt_init(struct ncclx_rt *rt, char **environment)
+{
+    memset(rt, 0, sizeof *rt);
+    if (pthread_mutex_init(&rt->lock, NULL)) return base_error(NCCLX_ERR_NO_MEM, "cannot make a lock");
+    rt->main_thread = pthread_self();
+    rt->job.size = 1;
+    rt->spin_limit = SPIN_FREE;
+    int error = base_config_load(&rt->config, environment ? environment : environ);
+    if (error) pthread_mutex_destroy(&rt->lock);
+    return error;
+}
+
+void base_rt_configure(struct ncclx_rt *rt)
+{
+    int64_t spin = rt->config.value[CONFIG_SPIN].number;
+    if (spin >= 0) rt->spin_limit = spin > UINT32_MAX ? UINT32_MAX : (unsigned)spin;
+    else rt->spin_limit = rt->job.oversubscribed ? SPIN_OVERSUBSCRIBED : SPIN_FREE;
+    rt->timeout_ns = (uint64_t)rt->config.value[CONFIG_TIMEOUT].number;
+    base_log_identity(rt->job.node_name, rt->job.rank);
+}
+
+void base_rt_release(struct ncclx_rt *rt)
+{
+    base_agent_stop(rt);
+    base_config_release(&rt->config);
+    base_free(AREA_BOOTSTRAP, rt->job.local_ranks);
+    rt->job.local_ranks = NULL;
+    pthread_mutex_destroy(&rt->lock);
+}
+
+int base_rt_add_poller(struct ncclx_rt *rt, base_poll_fn function, void *arg)
+{
+    if (rt->poller_count == BASE_MAX_POLLERS) return base_error(NCCLX_ERR_INTERNAL, "more than %d pollers", BASE_MAX_POLLERS);
+    rt->pollers[rt->poller_count].function = function;
+    rt->pollers[rt->poller_count].arg = arg;
+    rt->poller_count++;
+    return NCCLX_SUCCESS;
+}
+
+void base_rt_remove_poller(struct ncclx_rt *rt, base_poll_fn function, void *arg)
+{
+    for (int i = 0; i < rt->poller_count; i++) {
+        if (rt->pollers[i].function != function || rt->pollers[i].arg != arg) continue;
+        rt->poller_count--;
+        memmove(&rt->pollers[i], &rt->pollers[i + 1], (size_t)(rt->poller_count - i) * sizeof rt->pollers[0]);
+        return;
+    }
+}
+
+/* The agent polls eagerly while there is work, then at growing intervals up to a sleep on the rank's event: a put that needs it waits for a
+ * wake-up, a program that computes keeps its core. */
+#define AGENT_EAGER_ROUNDS 200
+#define AGENT_SLEEP_NS UINT64_C(500000)
+
+static void *agent(void *arg)
+{
+    struct ncclx_rt *rt = arg;
+    unsigned idle = 0;
+    while (!atomic_load_explicit(&rt->agent_stop, memory_order_acquire)) {
+        pthread_mutex_lock(&rt->lock);
+        int events = base_progress(rt);
+        pthread_mutex_unlock(&rt->lock);
+        if (events) {
+            idle = 0;
+        } else if (++idle < AGENT_EAGER_ROUNDS) {
+            sched_yield();
+        } else if (rt->block) {
+            rt->block(rt->block_arg, AGENT_SLEEP_NS);
+        } else {
+            struct timespec pause = {.tv_nsec = (long)AGENT_SLEEP_NS};
+            nanosleep(&pause, NULL);
+        }
+    }
+    return NULL;
+}
+
+int base_agent_start(struct ncclx_rt *rt)
+{
+    sigset_t all, old;
+    if (rt->agent_running) return NCCLX_SUCCESS;
+    bool was_threaded = rt->threaded;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &old); /* signals belong to the program's threads */
+    if (!was_threaded) {
+        rt->threaded = true;
+        pthread_mutex_lock(&rt->lock); /* the caller is inside the library: from now on that means holding the lock */
+    }
+    atomic_store(&rt->agent_stop, false);
+    int failed = pthread_create(&rt->agent, NULL, agent, rt);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (failed) {
+        if (!was_threaded) {
+            pthread_mutex_unlock(&rt->lock);
+            rt->threaded = false;
+        }
+        return base_error(NCCLX_ERR_LIMIT, "cannot start the agent thread: %s; raise the limit on processes (ulimit -u)", strerror(failed));
+    }
+    rt->agent_running = true;
+    return NCCLX_SUCCESS;
+}
+
+void base_agent_stop(struct ncclx_rt *rt)
+{
+    if (!rt->agent_running) return;
+    atomic_store_explicit(&rt->agent_stop, true, memory_order_release);
+    pthread_join(rt->agent, NULL);
+    rt->agent_running = false;
+}

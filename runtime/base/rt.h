@@ -1,0 +1,89 @@
+/* rt.h - struct ncclx_rt, one rank. A process has one; a test can have thousands. */
+#ifndef BASE_RT_H
+#define BASE_RT_H
+
+#include "runtime/base/comm.h"
+#include "runtime/base/config.h"
+#include "runtime/base/job.h"
+#include "runtime/base/request.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#define BASE_MAX_POLLERS 4
+
+/* Looks once for work and does it; returns how many events it handled. Called with the lock held. */
+typedef int (*base_poll_fn)(void *arg);
+/* Sleeps until something may have happened or `ns` have passed. Called without the lock. */
+typedef void (*base_block_fn)(void *arg, uint64_t ns);
+
+struct ncclx_rt {
+    struct {
+        base_poll_fn function;
+        void *arg;
+    } pollers[BASE_MAX_POLLERS];
+    int poller_count;
+    bool threaded;  /* more than one thread may call: take the lock */
+    bool polling;   /* inside base_progress: completion callbacks must not drive progress again */
+    int thread_level;
+    unsigned spin_limit;   /* polls that find nothing before a waiting rank yields */
+    uint64_t timeout_ns;   /* NCCLX_TIMEOUT; 0: none */
+    base_block_fn block;   /* null: nothing to sleep on, only yield */
+    void *block_arg;
+    pthread_mutex_t lock;
+    pthread_t main_thread;
+    pthread_t agent;
+    bool agent_running;
+    atomic_bool agent_stop;
+    atomic_bool aborting;         /* the job is being ended: waits return ERR_ABORTED */
+    atomic_uint dump_requested;   /* counts requests to print what this rank waits for */
+    struct base_wait *waiting;    /* waits in progress, newest first; null: the program computes */
+    struct base_job job;
+    struct base_config config;
+    struct ncclx_request done;    /* base_request_done */
+    struct ncclx_comm *world;     /* COMM_WORLD, COMM_SELF */
+    struct ncclx_comm *self;
+    struct bootstrap *bootstrap;  /* one opaque pointer a folder */
+    struct topo *topo;
+    struct pml *pml;
+    struct coll *coll;
+    struct osc *osc;
+    struct runtime *runtime;
+};
+
+/* Sets locks, defaults and configuration (environment: null for the process'). job is filled by bootstrap afterwards. */
+int base_rt_init(struct ncclx_rt *rt, char **environment);
+/* Once the job is known: spin limit from oversubscription and NCCLX_SPIN, log identity, timeout. */
+void base_rt_configure(struct ncclx_rt *rt);
+void base_rt_release(struct ncclx_rt *rt);
+int base_rt_add_poller(struct ncclx_rt *rt, base_poll_fn function, void *arg);
+void base_rt_remove_poller(struct ncclx_rt *rt, base_poll_fn function, void *arg);
+
+static inline void base_rt_lock(struct ncclx_rt *rt)
+{
+    if (__builtin_expect(rt->threaded, 0)) pthread_mutex_lock(&rt->lock);
+}
+
+static inline void base_rt_unlock(struct ncclx_rt *rt)
+{
+    if (__builtin_expect(rt->threaded, 0)) pthread_mutex_unlock(&rt->lock);
+}
+
+/* One round of all pollers. Returns events handled; 0 when called from inside itself. */
+static inline int base_progress(struct ncclx_rt *rt)
+{
+    int events = 0;
+    if (__builtin_expect(rt->polling, 0)) return 0;
+    rt->polling = true;
+    for (int i = 0; i < rt->poller_count; i++) events += rt->pollers[i].function(rt->pollers[i].arg);
+    rt->polling = false;
+    return events;
+}
+
+/* Starts (once) the agent: a thread that drives progress while the program computes. Sets rt->threaded. Called with the lock held if threaded. */
+int base_agent_start(struct ncclx_rt *rt);
+/* Called without the lock: it waits for the thread. rt stays threaded. */
+void base_agent_stop(struct ncclx_rt *rt);
+
+#endif

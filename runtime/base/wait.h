@@ -1,0 +1,63 @@
+/* wait.h - how a rank waits: it spins while cores are free, yields when the node is oversubscribed, sleeps when idle for long; and all
+ * the while it looks for the job's end, its deadline and the wish to know what it waits for.
+ *
+ *     struct base_wait wait;
+ *     base_wait_begin(&wait, rt, "ncclx_recv", describe, request);
+ *     while (!done && !error)
+ *         if (!base_progress(rt)) error = base_wait_idle(&wait);
+ *     base_wait_end(&wait);
+ */
+#ifndef BASE_WAIT_H
+#define BASE_WAIT_H
+
+#include "runtime/base/rt.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef void (*base_describe_fn)(const void *arg, char *text, size_t bytes);
+
+struct base_wait {
+    struct ncclx_rt *rt;
+    const char *call;          /* API function */
+    base_describe_fn describe; /* may be null */
+    const void *arg;
+    struct base_wait *next, *previous; /* rt->waiting: the waits in progress, of all threads */
+    uint64_t started_ns;       /* 0 until the wait is found to be long */
+    uint64_t deadline_ns;      /* 0: none */
+    unsigned rounds;           /* polls that found nothing since the last event */
+    unsigned dumped;           /* dump request answered last */
+};
+
+static inline void base_wait_begin(struct base_wait *wait, struct ncclx_rt *rt, const char *call,
+                                   base_describe_fn describe, const void *arg)
+{
+    wait->rt = rt;
+    wait->call = call;
+    wait->describe = describe;
+    wait->arg = arg;
+    wait->started_ns = 0;
+    wait->deadline_ns = 0;
+    wait->rounds = 0;
+    wait->dumped = atomic_load_explicit(&rt->dump_requested, memory_order_relaxed);
+    wait->previous = NULL;
+    wait->next = rt->waiting;
+    if (wait->next) wait->next->previous = wait;
+    rt->waiting = wait;
+}
+
+static inline void base_wait_end(struct base_wait *wait)
+{
+    if (wait->next) wait->next->previous = wait->previous;
+    if (wait->previous) wait->previous->next = wait->next;
+    else wait->rt->waiting = wait->next;
+}
+
+/* A deadline of its own, instead of NCCLX_TIMEOUT; ns from now. */
+void base_wait_set_timeout(struct base_wait *wait, uint64_t ns);
+/* After a poll that found nothing. SUCCESS, ERR_TIMEOUT (detail says what was waited for) or ERR_ABORTED. Gives the lock up in between. */
+int base_wait_idle(struct base_wait *wait);
+/* Writes one line about what the rank waits for to stderr. */
+void base_wait_report(struct ncclx_rt *rt);
+
+#endif
