@@ -8,6 +8,7 @@ libncclx_core_la_SOURCES += \
 	runtime/base/job.h \
 	runtime/base/log.h \
 	runtime/base/op.h \
+	runtime/base/planted.h \
 	runtime/base/process.c runtime/base/process.h \
 	runtime/base/request.c runtime/base/request.h \
 	runtime/base/rt.c runtime/base/rt.h \
