@@ -1,4 +1,33 @@
 include_HEADERS = runtime/ncclx.h
+EXTRA_DIST += runtime/ncclx.map runtime/ncclx.pc.in runtime/ncclxcc.in
+
+# What is installed finds its neighbours by relative paths, so that the installed tree can be moved.
+from = realpath -m --relative-to
 pkgconfigdir = $(libdir)/pkgconfig
 pkgconfig_DATA = runtime/ncclx.pc
-EXTRA_DIST += runtime/ncclx.map
+runtime/ncclx.pc: runtime/ncclx.pc.in Makefile
+	$(AM_V_GEN)mkdir -p runtime && sed \
+	  -e "s|@PREFIX@|$$($(from)=$(pkgconfigdir) $(prefix))|" \
+	  -e "s|@LIBDIR@|$$($(from)=$(prefix) $(libdir))|" \
+	  -e "s|@INCLUDEDIR@|$$($(from)=$(prefix) $(includedir))|" \
+	  -e "s|@RELEASE@|$(VERSION)|" $(srcdir)/runtime/ncclx.pc.in >$@
+CLEANFILES += runtime/ncclx.pc
+
+# Two pairs of compiler wrappers: in the build folder for this build, and those that are installed.
+wrapper = mkdir -p $(@D) && sed -e 's|@NAME@|$(@F)|' -e "s|@RELEASE@|$(VERSION)|" -e 's|@FLAGS@|$(SANITIZE_CFLAGS)|'
+wrapper_cc = -e 's|@COMPILER@|$(CC)|' -e 's|@VARIABLE@|NCCLX_CC|'
+wrapper_cxx = -e 's|@COMPILER@|$(CXX)|' -e 's|@VARIABLE@|NCCLX_CXX|'
+wrapper_here = -e "s|@INCLUDEDIR@|$$($(from)=runtime $(srcdir)/runtime)|" -e 's|@LIBDIR@|../.libs|'
+wrapper_installed = -e "s|@INCLUDEDIR@|$$($(from)=$(bindir) $(includedir))|" -e "s|@LIBDIR@|$$($(from)=$(bindir) $(libdir))|"
+wrapper_end = $(srcdir)/runtime/ncclxcc.in >$@.new && chmod +x $@.new && mv $@.new $@
+runtime/ncclxcc: runtime/ncclxcc.in Makefile
+	$(AM_V_GEN)$(wrapper) $(wrapper_cc) $(wrapper_here) $(wrapper_end)
+runtime/ncclxcxx: runtime/ncclxcc.in Makefile
+	$(AM_V_GEN)$(wrapper) $(wrapper_cxx) $(wrapper_here) $(wrapper_end)
+runtime/installed/ncclxcc: runtime/ncclxcc.in Makefile
+	$(AM_V_GEN)$(wrapper) $(wrapper_cc) $(wrapper_installed) $(wrapper_end)
+runtime/installed/ncclxcxx: runtime/ncclxcc.in Makefile
+	$(AM_V_GEN)$(wrapper) $(wrapper_cxx) $(wrapper_installed) $(wrapper_end)
+noinst_SCRIPTS = runtime/ncclxcc runtime/ncclxcxx
+bin_SCRIPTS += runtime/installed/ncclxcc runtime/installed/ncclxcxx
+CLEANFILES += $(noinst_SCRIPTS) runtime/installed/ncclxcc runtime/installed/ncclxcxx

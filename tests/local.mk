@@ -3,7 +3,7 @@
 #   tests/unit/NAME.c  cmocka, sees hidden symbols      -> unit_tests
 #   tests/sim/NAME.c   the simulator, TAP by itself     -> sim_tests
 #   tests/mp/NAME.c    programs of several ranks, public interface only, started by scripts -> mp_programs
-#   tests/NAME.t       scripts (bash, tests/lib.sh)     -> script_tests
+#   tests/NAME.t       scripts (bash, tests/lib.sh)     -> script_tests; plain_script_tests gain nothing from sanitizers
 #
 # `make check CHECK="tests/launcher.t"` runs some; PROVE_FLAGS=-v shows each line.
 CORE_LIBS = libncclx_core.la $(PMIX_LIBS) $(HWLOC_LIBS)
@@ -14,12 +14,13 @@ unit_tests =
 sim_tests =
 mp_programs =
 script_tests =
+plain_script_tests =
 
 include tests/unit/local.mk
 include tests/sim/local.mk
 include tests/mp/local.mk
 
-EXTRA_DIST += tests/lib.sh $(script_tests)
+EXTRA_DIST += tests/lib.sh tests/one-test $(script_tests) $(plain_script_tests)
 check_PROGRAMS += $(sim_tests) $(mp_programs)
 if HAVE_CMOCKA
 check_PROGRAMS += $(unit_tests)
@@ -27,10 +28,18 @@ tap_programs = $(unit_tests) $(sim_tests)
 else
 tap_programs = $(sim_tests)
 endif
-
+if SANITIZED
 CHECK = $(tap_programs) $(script_tests)
-PROVE_FLAGS =
-check-local: all $(check_PROGRAMS)
+else
+CHECK = $(tap_programs) $(script_tests) $(plain_script_tests)
+endif
+
+PROVE_FLAGS = --timer
+check-programs: all $(check_PROGRAMS)
+# The names by which tests/one-test knows the tests of this build.
+check-names:
+	@for t in $(CHECK); do echo $(abs_builddir)/$$t; done
+check-local: check-programs
 	@test -n "$(PROVE)" || { echo "prove is needed to run the tests (Debian, Ubuntu: perl)"; exit 1; }
-	@set -e; list=; for t in $(CHECK); do if test -e $$t; then list="$$list ./$$t"; else list="$$list $(srcdir)/$$t"; fi; done; \
-	top_builddir=$$(pwd) top_srcdir=$$(cd $(srcdir) && pwd) $(PROVE) $(PROVE_FLAGS) --timer -e '' $$list
+	@$(PROVE) $(PROVE_FLAGS) --exec $(srcdir)/tests/one-test $(CHECK:%=$(abs_builddir)/%)
+.PHONY: check-programs check-names
