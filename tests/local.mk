@@ -19,6 +19,7 @@ plain_script_tests =
 include tests/unit/local.mk
 include tests/sim/local.mk
 include tests/mp/local.mk
+include tests/perf/local.mk
 
 EXTRA_DIST += tests/lib.sh tests/one-test $(script_tests) $(plain_script_tests)
 check_PROGRAMS += $(sim_tests) $(mp_programs)

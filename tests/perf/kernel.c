@@ -1,0 +1,213 @@
+/* kernel.c - the benchmark itself, one source for ncclx and MPI: API_HEADER names the calls it is compiled with.
+ *
+ *     perf-LIBRARY TEST LEAST MOST [MILLISECONDS]
+ *
+ * runs TEST at sizes LEAST, 2 LEAST, ... MOST bytes (0: only that size), and prints on rank 0 one line a size:
+ *     LIBRARY TEST RANKS BYTES MICROSECONDS...      (a batch average each; bandwidth tests: time of one message)
+ * TEST "start" does nothing between init and finalize but a barrier. Batches are short, so that the reader of the output can take medians and compare interleaved runs.
+ */
+#include API_HEADER
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCHES 9
+#define WINDOW 64 /* messages in flight of the bandwidth tests, as OSU's have */
+
+struct bench {
+    int rank, size, peer;
+    size_t bytes;
+    char *in, *out;
+    api_window window;
+};
+
+typedef void (*step_fn)(struct bench *b);
+
+static void latency(struct bench *b)
+{
+    if (b->rank == 0) {
+        api_send(b->in, b->bytes, 1);
+        api_recv(b->out, b->bytes, 1);
+    } else if (b->rank == 1) {
+        api_recv(b->out, b->bytes, 0);
+        api_send(b->in, b->bytes, 0);
+    }
+}
+
+static void bandwidth(struct bench *b)
+{
+    api_request request[WINDOW];
+    if (b->rank == 0) {
+        for (int i = 0; i < WINDOW; i++) api_isend(b->in, b->bytes, 1, &request[i]);
+        api_waitall(WINDOW, request);
+        api_recv(b->out, 1, 1);
+    } else if (b->rank == 1) {
+        for (int i = 0; i < WINDOW; i++) api_irecv(b->out, b->bytes, 0, &request[i]);
+        api_waitall(WINDOW, request);
+        api_send(b->in, 1, 0);
+    }
+}
+
+static void put_flush(struct bench *b)
+{
+    if (b->rank != 0) return;
+    api_put(&b->window, b->in, b->bytes, 1);
+    api_flush(&b->window, 1);
+}
+
+static void get_flush(struct bench *b)
+{
+    if (b->rank != 0) return;
+    api_get(&b->window, b->out, b->bytes, 1);
+    api_flush(&b->window, 1);
+}
+
+static void put_bandwidth(struct bench *b)
+{
+    if (b->rank != 0) return;
+    for (int i = 0; i < WINDOW; i++) api_put(&b->window, b->in, b->bytes, 1);
+    api_flush(&b->window, 1);
+}
+
+static void put_signal(struct bench *b)
+{
+    if (b->rank == 0) {
+        api_put_signal(&b->window, b->in, b->bytes, 1);
+        api_wait_signal(&b->window);
+    } else if (b->rank == 1) {
+        api_wait_signal(&b->window);
+        api_put_signal(&b->window, b->in, b->bytes, 0);
+    }
+}
+
+static void barrier(struct bench *b)
+{
+    (void)b;
+    api_barrier();
+}
+
+static void bcast(struct bench *b)
+{
+    api_bcast(b->out, b->bytes);
+}
+
+static void allreduce(struct bench *b)
+{
+    api_allreduce(b->in, b->out, b->bytes / sizeof(float));
+}
+
+static void reduce(struct bench *b)
+{
+    api_reduce(b->in, b->out, b->bytes / sizeof(float));
+}
+
+static void allgather(struct bench *b)
+{
+    api_allgather(b->in, b->out, b->bytes);
+}
+
+static void alltoall(struct bench *b)
+{
+    api_alltoall(b->in, b->out, b->bytes);
+}
+
+enum memory { PRIVATE, ALLOCATED, CREATED };
+
+static const struct test {
+    const char *name;
+    step_fn step;
+    enum memory memory;
+    int per_step; /* messages one step times: its time is divided by this */
+} tests[] = {
+    {"latency", latency, PRIVATE, 2},
+    {"bandwidth", bandwidth, PRIVATE, WINDOW},
+    {"put", put_flush, ALLOCATED, 1},
+    {"put_created", put_flush, CREATED, 1},
+    {"put_bandwidth", put_bandwidth, ALLOCATED, WINDOW},
+    {"put_signal", put_signal, ALLOCATED, 2},
+    {"get", get_flush, ALLOCATED, 1},
+    {"get_created", get_flush, CREATED, 1},
+    {"barrier", barrier, PRIVATE, 1},
+    {"bcast", bcast, PRIVATE, 1},
+    {"allreduce", allreduce, PRIVATE, 1},
+    {"reduce", reduce, PRIVATE, 1},
+    {"allgather", allgather, PRIVATE, 1},
+    {"alltoall", alltoall, PRIVATE, 1},
+};
+
+static double timed(struct bench *b, const struct test *test, long steps)
+{
+    api_barrier();
+    double start = api_time();
+    for (long i = 0; i < steps; i++) test->step(b);
+    double seconds = api_time() - start;
+    if (test->memory == PRIVATE) api_max(&seconds); /* a collective is over when its last rank is */
+    return seconds;
+}
+
+/* Steps that take about `seconds`: doubled until they do, with the same answer on all ranks. */
+static long calibrate(struct bench *b, const struct test *test, double seconds)
+{
+    long steps = 1;
+    for (;;) {
+        double took = timed(b, test, steps);
+        api_max(&took);
+        if (took >= seconds || steps >= 1L << 24) break;
+        steps = took > seconds / 16 ? (long)((double)steps * seconds / took) + 1 : steps * 8;
+        if (took > seconds / 16) break;
+    }
+    return steps;
+}
+
+static void measure(struct bench *b, const struct test *test, double seconds)
+{
+    double sample[BATCHES];
+    long steps = calibrate(b, test, seconds / BATCHES);
+    for (int i = 0; i < BATCHES; i++) sample[i] = timed(b, test, steps) / (double)steps / test->per_step * 1e6;
+    if (b->rank != 0) return;
+    printf("%s %s %d %zu", API_NAME, test->name, b->size, b->bytes);
+    for (int i = 0; i < BATCHES; i++) printf(" %.4f", sample[i]);
+    printf("\n");
+    fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    struct bench b;
+    const struct test *test = NULL;
+    api_init(&argc, &argv);
+    b.rank = api_rank();
+    b.size = api_size();
+    for (size_t i = 0; argc >= 4 && i < sizeof tests / sizeof tests[0]; i++)
+        if (!strcmp(argv[1], tests[i].name)) test = &tests[i];
+    if (argc >= 2 && !strcmp(argv[1], "start")) { /* only what every program does: init, barrier, finalize */
+        api_barrier();
+        api_finalize();
+        return 0;
+    }
+    if (!test || b.size < 2) {
+        if (b.rank == 0) fprintf(stderr, "usage: perf TEST LEAST MOST [MILLISECONDS], on 2 ranks or more\n");
+        api_finalize();
+        return 2;
+    }
+    size_t least = strtoull(argv[2], NULL, 10), most = strtoull(argv[3], NULL, 10);
+    double seconds = argc > 4 ? atof(argv[4]) / 1e3 : 0.1;
+    size_t room = (most + 4096) * (size_t)b.size;
+    b.in = aligned_alloc(4096, (room + 4095) / 4096 * 4096);
+    b.out = aligned_alloc(4096, (room + 4095) / 4096 * 4096);
+    if (!b.in || !b.out) return 1;
+    memset(b.in, 0, room);
+    memset(b.out, 0, room);
+    if (test->memory == ALLOCATED) api_window_allocate(most + 4096, &b.window);
+    if (test->memory == CREATED) api_window_create(b.out, most + 4096, &b.window);
+    for (b.bytes = least;; b.bytes *= 2) {
+        measure(&b, test, seconds);
+        if (b.bytes == 0 || b.bytes * 2 > most) break;
+    }
+    if (test->memory != PRIVATE) api_window_free(&b.window);
+    api_finalize();
+    free(b.in);
+    free(b.out);
+    return 0;
+}

@@ -1,0 +1,246 @@
+/* report.c - reads the lines of interleaved benchmark runs and prints medians, ratios and their spread.
+ *
+ *     report [--json FILE] [--svg FILE] < LINES
+ *
+ * A line is what kernel.c prints: LIBRARY TEST RANKS BYTES MICROSECONDS... The k-th line of each (library, test, ranks, bytes) belongs to round k; the
+ * ratio of a round is the fastest peer's median over ncclx's of the same round, so that a machine whose speed drifts does not count. The interval is a
+ * percentile bootstrap of the median over rounds (Efron 1979), 95 %.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_LIBRARIES 8
+#define MAX_ROUNDS 64
+#define MAX_POINTS 4096
+#define RESAMPLES 2000
+
+struct series {
+    double round[MAX_ROUNDS];
+    int rounds;
+};
+
+struct point {
+    char test[32];
+    int ranks;
+    unsigned long long bytes;
+    struct series series[MAX_LIBRARIES];
+    double ratio, low, high; /* 0: no peer */
+};
+
+static char library[MAX_LIBRARIES][16];
+static int libraries;
+static struct point points[MAX_POINTS];
+static int point_count;
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(const double *values, int count)
+{
+    double sorted[RESAMPLES];
+    memcpy(sorted, values, (size_t)count * sizeof *values);
+    qsort(sorted, (size_t)count, sizeof *sorted, by_value);
+    return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
+}
+
+static int library_index(const char *name)
+{
+    for (int i = 0; i < libraries; i++)
+        if (!strcmp(library[i], name)) return i;
+    if (libraries == MAX_LIBRARIES) return -1;
+    snprintf(library[libraries], sizeof library[0], "%s", name);
+    return libraries++;
+}
+
+static struct point *point_of(const char *test, int ranks, unsigned long long bytes)
+{
+    for (int i = 0; i < point_count; i++)
+        if (!strcmp(points[i].test, test) && points[i].ranks == ranks && points[i].bytes == bytes) return &points[i];
+    if (point_count == MAX_POINTS) return NULL;
+    struct point *point = &points[point_count++];
+    snprintf(point->test, sizeof point->test, "%s", test);
+    point->ranks = ranks;
+    point->bytes = bytes;
+    return point;
+}
+
+static void read_line(char *line)
+{
+    char name[16], test[32];
+    int ranks, used;
+    unsigned long long bytes;
+    double sample[64];
+    int samples = 0;
+    if (sscanf(line, "%15s %31s %d %llu%n", name, test, &ranks, &bytes, &used) < 4) return;
+    for (char *at = line + used; samples < 64; samples++) {
+        char *end;
+        sample[samples] = strtod(at, &end);
+        if (end == at) break;
+        at = end;
+    }
+    int index = library_index(name);
+    struct point *point = point_of(test, ranks, bytes);
+    if (!samples || index < 0 || !point || point->series[index].rounds == MAX_ROUNDS) return;
+    point->series[index].round[point->series[index].rounds++] = median(sample, samples);
+}
+
+static int is_peer(int index)
+{
+    return strcmp(library[index], "ncclx") && strcmp(library[index], "floor");
+}
+
+static void compare(struct point *point)
+{
+    int ours = library_index("ncclx"), rounds = MAX_ROUNDS, peers = 0;
+    double ratio[MAX_ROUNDS], resampled[MAX_ROUNDS], medians[RESAMPLES];
+    unsigned state = 12345;
+    if (ours < 0) return;
+    for (int l = 0; l < libraries; l++) {
+        if (!point->series[l].rounds || !strcmp(library[l], "floor")) continue;
+        peers += is_peer(l);
+        if (point->series[l].rounds < rounds) rounds = point->series[l].rounds;
+    }
+    if (!peers || !point->series[ours].rounds) return;
+    for (int r = 0; r < rounds; r++) {
+        double best = INFINITY;
+        for (int l = 0; l < libraries; l++)
+            if (is_peer(l) && point->series[l].rounds && point->series[l].round[r] < best) best = point->series[l].round[r];
+        ratio[r] = best / point->series[ours].round[r];
+    }
+    for (int i = 0; i < RESAMPLES; i++) {
+        for (int r = 0; r < rounds; r++) {
+            state = state * 1664525u + 1013904223u;
+            resampled[r] = ratio[(state >> 8) % (unsigned)rounds];
+        }
+        medians[i] = median(resampled, rounds);
+    }
+    qsort(medians, RESAMPLES, sizeof *medians, by_value);
+    point->ratio = median(ratio, rounds);
+    point->low = medians[RESAMPLES / 40];
+    point->high = medians[RESAMPLES - 1 - RESAMPLES / 40];
+}
+
+static void print_text(void)
+{
+    const char *test = "";
+    int ranks = 0;
+    double log_sum = 0;
+    int compared = 0;
+    for (int i = 0; i <= point_count; i++) {
+        struct point *point = &points[i];
+        if (i == point_count || strcmp(point->test, test) || point->ranks != ranks) {
+            if (compared) printf("  geometric mean of the ratios: %.2f\n", exp(log_sum / compared));
+            if (i == point_count) break;
+            test = point->test;
+            ranks = point->ranks;
+            log_sum = compared = 0;
+            printf("\n%s, %d ranks, microseconds (medians)\n%12s", test, ranks, "bytes");
+            for (int l = 0; l < libraries; l++) printf("%12s", library[l]);
+            printf("   best peer / ncclx [95 %%]\n");
+        }
+        printf("%12llu", point->bytes);
+        for (int l = 0; l < libraries; l++) {
+            if (point->series[l].rounds) printf("%12.3f", median(point->series[l].round, point->series[l].rounds));
+            else printf("%12s", "-");
+        }
+        if (point->ratio > 0) {
+            printf("   %6.2f [%.2f, %.2f]", point->ratio, point->low, point->high);
+            log_sum += log(point->ratio);
+            compared++;
+        }
+        printf("\n");
+    }
+}
+
+static void print_json(FILE *file)
+{
+    fprintf(file, "[\n");
+    for (int i = 0; i < point_count; i++) {
+        struct point *point = &points[i];
+        fprintf(file, "  {\"test\": \"%s\", \"ranks\": %d, \"bytes\": %llu", point->test, point->ranks, point->bytes);
+        for (int l = 0; l < libraries; l++)
+            if (point->series[l].rounds)
+                fprintf(file, ", \"%s_us\": %.4f", library[l], median(point->series[l].round, point->series[l].rounds));
+        if (point->ratio > 0)
+            fprintf(file, ", \"ratio\": %.4f, \"ratio_low\": %.4f, \"ratio_high\": %.4f", point->ratio, point->low, point->high);
+        fprintf(file, "}%s\n", i + 1 < point_count ? "," : "");
+    }
+    fprintf(file, "]\n");
+}
+
+/* Ratio against size, both logarithmic, one line a test; above the grey line ncclx is the faster. */
+#define SVG_WIDTH 900
+#define SVG_HEIGHT 520
+#define SVG_LEFT 60
+#define SVG_BOTTOM 470
+
+static double svg_x(double bytes)
+{
+    return SVG_LEFT + log2(bytes + 1) / 24 * (SVG_WIDTH - SVG_LEFT - 180);
+}
+
+static double svg_y(double ratio)
+{
+    double y = SVG_BOTTOM - (log2(ratio) + 2) / 7 * (SVG_BOTTOM - 30); /* from 1/4 to 32 */
+    return y < 20 ? 20 : y;
+}
+
+static void print_svg(FILE *file)
+{
+    static const char *const color[] = {"#1b6ca8", "#c8553d", "#2a9d62", "#8e5ea2", "#d99a2b", "#4d4d4d", "#17a2a2", "#b5477a"};
+    int lines = 0;
+    fprintf(file, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" font-size=\"12\">\n",
+            SVG_WIDTH, SVG_HEIGHT);
+    fprintf(file, "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n<text x=\"%d\" y=\"16\">best peer's time / ncclx's time</text>\n", SVG_LEFT);
+    for (int e = -2; e <= 5; e++) {
+        double y = svg_y(exp2(e));
+        fprintf(file, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"%s\"/><text x=\"20\" y=\"%.1f\">%g</text>\n", SVG_LEFT,
+                SVG_WIDTH - 170, y, y, e ? "#eeeeee" : "#888888", y + 4, exp2(e));
+    }
+    for (int e = 0; e <= 24; e += 4)
+        fprintf(file, "<text x=\"%.1f\" y=\"%d\">2^%d B</text>\n", svg_x(exp2(e)), SVG_BOTTOM + 20, e);
+    for (int i = 0; i < point_count; i++) {
+        int first = i == 0 || strcmp(points[i].test, points[i - 1].test) || points[i].ranks != points[i - 1].ranks;
+        int last = i + 1 == point_count || strcmp(points[i].test, points[i + 1].test) || points[i].ranks != points[i + 1].ranks;
+        const char *stroke = color[lines % 8];
+        if (points[i].ratio <= 0) continue;
+        if (first) fprintf(file, "<polyline fill=\"none\" stroke-width=\"2\" stroke=\"%s\" points=\"", stroke);
+        fprintf(file, "%.1f,%.1f ", svg_x((double)points[i].bytes), svg_y(points[i].ratio));
+        if (!last) continue;
+        fprintf(file, "\"/>\n<text x=\"%d\" y=\"%d\" fill=\"%s\">%s, %d ranks</text>\n", SVG_WIDTH - 165, 30 + 16 * lines, stroke,
+                points[i].test, points[i].ranks);
+        lines++;
+    }
+    fprintf(file, "</svg>\n");
+}
+
+static int write_file(const char *path, void (*print)(FILE *))
+{
+    FILE *file = fopen(path, "w");
+    if (!file) {
+        perror(path);
+        return 1;
+    }
+    print(file);
+    return fclose(file) != 0;
+}
+
+int main(int argc, char **argv)
+{
+    static char line[4096];
+    int failed = 0;
+    while (fgets(line, sizeof line, stdin)) read_line(line);
+    for (int i = 0; i < point_count; i++) compare(&points[i]);
+    print_text();
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (!strcmp(argv[i], "--json")) failed |= write_file(argv[i + 1], print_json);
+        else if (!strcmp(argv[i], "--svg")) failed |= write_file(argv[i + 1], print_svg);
+        else return fprintf(stderr, "report: unknown option %s\n", argv[i]), 2;
+    }
+    return failed;
+}
