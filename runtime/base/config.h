@@ -52,9 +52,23 @@ struct base_config {
 };
 
 const struct base_config_entry *base_config_table(void);
-/* Reads files and environment. On a bad value: ERR_CONFIG, with name, value and what would be valid. Unknown NCCLX_* names are warned about once,
- * with the nearest known name. */
+const char *base_config_source_name(enum base_config_source source);
+/* Reads files and environment, and puts NCCLX_LOG in force. On a bad value: ERR_CONFIG, with name, value and what would be valid. Unknown
+ * NCCLX_* names are warned about once, with the nearest known name. Null: the defaults alone. */
 int base_config_load(struct base_config *config, char **environment);
 void base_config_release(struct base_config *config);
+
+/* The steps of base_config_load, for tests and fuzzers. */
+
+/* Reads one value; ERR_CONFIG says why not. `where` is put before the name in that text: "" or "/etc/ncclx.conf:3: ". */
+int base_config_parse(const struct base_config_entry *entry, const char *where, const char *text, int64_t *number);
+/* Takes the lines of a configuration file into `config`, over what is there. */
+int base_config_parse_file(struct base_config *config, const char *path, const char *text, size_t bytes, enum base_config_source source);
+/* Stores a value under the entry, over what is there. */
+int base_config_set(struct base_config *config, enum base_config_id id, const char *where, const char *text, enum base_config_source source);
+/* The entry of that name, or CONFIG_COUNT. */
+enum base_config_id base_config_find(const char *name);
+/* The known name that `name` is most likely a slip of, or null. */
+const char *base_config_nearest(const char *name);
 
 #endif

@@ -22,5 +22,7 @@ void base_log_identity(const char *host, int rank);
 /* The same text again within a second is counted, not printed. */
 void base_log(enum base_area area, enum base_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Prints the counts still held, before the rank ends. */
+void base_log_flush(void);
 
 #endif

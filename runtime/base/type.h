@@ -19,6 +19,7 @@ static inline bool base_type_bytes(size_t count, ncclx_datatype_t type, size_t *
     return !__builtin_mul_overflow(count, base_type_size(type), bytes);
 }
 
+/* A static string: "bf16". "not a type" when it is none. */
 const char *base_type_name(ncclx_datatype_t type);
 
 #endif
