@@ -16,6 +16,7 @@
 #include "runtime/base/comm.h"
 #include "runtime/base/config.h"
 #include "runtime/base/error.h"
+#include "runtime/base/info.h"
 #include "runtime/base/job.h"
 #include "runtime/base/log.h"
 #include "runtime/base/op.h"

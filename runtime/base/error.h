@@ -9,5 +9,7 @@ int base_error(int code, const char *format, ...) __attribute__((format(printf, 
 int base_error_context(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const char *base_error_detail(void);
 void base_error_clear(void);
+/* Name and meaning of a code: "NCCLX_ERR_RANK: a rank outside the communicator". Never null. */
+const char *base_error_string(int code);
 
 #endif

@@ -8,6 +8,7 @@ libncclx_core_la_SOURCES += \
 	runtime/base/config.c runtime/base/config.h \
 	runtime/base/config_parse.c \
 	runtime/base/error.c runtime/base/error.h \
+	runtime/base/info.c runtime/base/info.h \
 	runtime/base/job.h \
 	runtime/base/log.c runtime/base/log.h \
 	runtime/base/op.c runtime/base/op.h \

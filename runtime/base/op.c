@@ -44,6 +44,41 @@ const char *base_op_name(ncclx_op_t op)
     return (size_t)op < sizeof name / sizeof name[0] ? name[(size_t)op] : "user's operation";
 }
 
+int base_op_create(ncclx_op_fn_t function, int commutative, void *user, ncclx_op_t *op)
+{
+    if (!op) return base_error(NCCLX_ERR_ARG, "nowhere to put the operation: a null pointer");
+    if (!function) return base_error(NCCLX_ERR_ARG, "the function of the operation is a null pointer");
+    struct ncclx_op *made = base_alloc(AREA_BASE, sizeof *made);
+    if (!made) return base_error(NCCLX_ERR_NO_MEM, "no memory for an operation");
+    *made = (struct ncclx_op){.function = function, .user = user, .references = 1, .commutative = commutative != 0};
+    *op = made;
+    return NCCLX_SUCCESS;
+}
+
+int base_op_free(ncclx_op_t *op)
+{
+    if (!op || *op == NCCLX_OP_NULL) return base_error(NCCLX_ERR_OP, "the operation is NCCLX_OP_NULL");
+    if (base_op_predefined(*op)) return base_error(NCCLX_ERR_OP, "%s is predefined and cannot be freed", base_op_name(*op));
+    (*op)->freed = true;
+    base_op_release(*op);
+    *op = NCCLX_OP_NULL;
+    return NCCLX_SUCCESS;
+}
+
+int base_op_reduce_local(const void *in, void *inout, size_t count, ncclx_datatype_t type, ncclx_op_t op)
+{
+    size_t bytes;
+    int error = base_op_check(op, type);
+    if (error) return error;
+    if (op == NCCLX_AVG) return base_error(NCCLX_ERR_OP, "avg needs a number of ranks: not allowed in ncclx_reduce_local");
+    if (!base_type_bytes(count, type, &bytes)) return base_error(NCCLX_ERR_COUNT, "%zu elements of %s overflow", count, base_type_name(type));
+    if (!count) return NCCLX_SUCCESS;
+    if (!in || !inout || in == NCCLX_IN_PLACE || inout == NCCLX_IN_PLACE)
+        return base_error(NCCLX_ERR_BUFFER, "ncclx_reduce_local takes two buffers, neither null nor NCCLX_IN_PLACE");
+    base_op_apply(op, type, in, inout, inout, count);
+    return NCCLX_SUCCESS;
+}
+
 void base_op_retain(ncclx_op_t op)
 {
     if (!base_op_predefined(op)) op->references++;

@@ -25,6 +25,10 @@ static inline bool base_op_predefined(ncclx_op_t op)
 int base_op_check(ncclx_op_t op, ncclx_datatype_t type);
 bool base_op_commutative(ncclx_op_t op);
 const char *base_op_name(ncclx_op_t op);
+/* The bodies of ncclx_op_create, ncclx_op_free and ncclx_reduce_local. */
+int base_op_create(ncclx_op_fn_t function, int commutative, void *user, ncclx_op_t *op);
+int base_op_free(ncclx_op_t *op);
+int base_op_reduce_local(const void *in, void *inout, size_t count, ncclx_datatype_t type, ncclx_op_t op);
 void base_op_retain(ncclx_op_t op);
 void base_op_release(ncclx_op_t op);
 

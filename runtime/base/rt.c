@@ -37,6 +37,7 @@ void base_rt_configure(struct ncclx_rt *rt)
 void base_rt_release(struct ncclx_rt *rt)
 {
     base_agent_stop(rt);
+    base_log_flush();
     base_config_release(&rt->config);
     base_free(AREA_BOOTSTRAP, rt->job.local_ranks);
     rt->job.local_ranks = NULL;
