@@ -8,8 +8,8 @@ typedef double OP_UNALIGNED f64;
 #define FAMILY(type)                                        \
     OP_KERNEL(sum_##type, type, x + y)                      \
     OP_KERNEL(prod_##type, type, x *y)                      \
-    OP_KERNEL(min_##type, type, (x < y) | (x != x) ? x : y) \
-    OP_KERNEL(max_##type, type, (x > y) | (x != x) ? x : y)
+    OP_KERNEL(min_##type, type, ((x < y) | (x != x)) ? x : y) \
+    OP_KERNEL(max_##type, type, ((x > y) | (x != x)) ? x : y)
 
 FAMILY(f32)
 FAMILY(f64)

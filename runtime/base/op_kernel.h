@@ -17,6 +17,8 @@ typedef void (*op_kernel_fn)(const void *a, const void *b, void *out, size_t cou
 op_kernel_fn op_integer_kernel(ncclx_datatype_t type, size_t op_index);
 op_kernel_fn op_float_kernel(ncclx_datatype_t type, size_t op_index);
 op_kernel_fn op_small_kernel(ncclx_datatype_t type, size_t op_index); /* fp16, bf16, fp8 */
+op_kernel_fn op_small_kernel_portable(ncclx_datatype_t type, size_t op_index);
+op_kernel_fn op_fp16_kernel(size_t op_index); /* null also where the processor has no conversions */
 op_kernel_fn op_pair_kernel(ncclx_datatype_t type, size_t op_index);
 
 /* inout[i] /= ranks, for AVG. */
@@ -27,12 +29,9 @@ void op_small_divide(ncclx_datatype_t type, void *inout, size_t count, int ranks
 /* A type with any alignment, which may alias any other: users' buffers carry no promise. */
 #define OP_UNALIGNED __attribute__((aligned(1), may_alias))
 
-/* Elements at the same index only depend on each other, also when out is a or b: the loop may be vectorised. */
-#if defined(__clang__)
-#define OP_VECTOR_LOOP _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define OP_VECTOR_LOOP _Pragma("GCC ivdep")
-#endif
+/* Elements at the same index only depend on each other, also when out is a or b. With -fopenmp-simd gcc and clang vectorise the loop at any -O
+ * from 2 on, whatever their cost model. */
+#define OP_VECTOR_LOOP _Pragma("omp simd")
 
 /* One loop. x and y are a[i] and b[i]. */
 #define OP_KERNEL(name, type, expression)                                             \
@@ -49,7 +48,7 @@ void op_small_divide(ncclx_datatype_t type, void *inout, size_t count, int ranks
 
 /* The compiler makes one version of each loop for each instruction set; the loader picks. Sanitizers and clang before 16 do without. */
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define OP_CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
+#define OP_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
 #else
 #define OP_CLONES
 #endif

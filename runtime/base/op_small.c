@@ -20,8 +20,8 @@ typedef uint8_t OP_UNALIGNED u8;
 #define FAMILY(name, type)                                                                                               \
     SMALL(sum_##name, type, small_##name##_to_float, small_float_to_##name, x + y)                                       \
     SMALL(prod_##name, type, small_##name##_to_float, small_float_to_##name, x *y)                                       \
-    SMALL(min_##name, type, small_##name##_to_float, small_float_to_##name, (x < y) | (x != x) ? x : y)                  \
-    SMALL(max_##name, type, small_##name##_to_float, small_float_to_##name, (x > y) | (x != x) ? x : y)                  \
+    SMALL(min_##name, type, small_##name##_to_float, small_float_to_##name, ((x < y) | (x != x)) ? x : y)                  \
+    SMALL(max_##name, type, small_##name##_to_float, small_float_to_##name, ((x > y) | (x != x)) ? x : y)                  \
     static void divide_##name(void *inout, size_t count, float ranks)                                                    \
     {                                                                                                                    \
         type *value = inout;                                                                                             \
@@ -35,10 +35,16 @@ FAMILY(e5m2, u8)
 
 #define ROW(name) {sum_##name, prod_##name, min_##name, max_##name}
 
-op_kernel_fn op_small_kernel(ncclx_datatype_t type, size_t op_index)
+op_kernel_fn op_small_kernel_portable(ncclx_datatype_t type, size_t op_index)
 {
     static const op_kernel_fn kernel[][OP_COUNT] = {ROW(fp16), ROW(bf16), ROW(e4m3), ROW(e5m2)};
     return kernel[type - NCCLX_FP16][op_index];
+}
+
+op_kernel_fn op_small_kernel(ncclx_datatype_t type, size_t op_index)
+{
+    op_kernel_fn native = type == NCCLX_FP16 ? op_fp16_kernel(op_index) : NULL;
+    return native ? native : op_small_kernel_portable(type, op_index);
 }
 
 void op_small_divide(ncclx_datatype_t type, void *inout, size_t count, int ranks)

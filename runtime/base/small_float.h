@@ -70,7 +70,7 @@ static inline uint32_t small_from_float(float value, int exponent_bits, int mant
     uint32_t overflow = has_infinity ? top : all;
     uint32_t result = magnitude < rebias + (1u << 23) ? subnormal : normal;
     /* What rounds to the overflow pattern or beyond it: compare after rounding; large inputs wrap in `normal`, so they are compared before. */
-    result = magnitude >= (255u << 23) - (127u << 23) + rebias || result >= overflow ? overflow : result;
+    result = ((magnitude >= (128u << 23) + rebias) | (result >= overflow)) ? overflow : result;
     uint32_t nan = has_infinity ? top | 1u << (mantissa_bits - 1) | (magnitude >> shift & ((1u << mantissa_bits) - 1)) : all;
     return sign | (magnitude > 0x7f800000 ? nan : result);
 }
