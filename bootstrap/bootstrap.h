@@ -11,7 +11,7 @@
 
 /* Keys of our own in the PMIx store. */
 #define BOOTSTRAP_KEY_LAUNCHER "ncclx.launcher"           /* job, string: version of ncclxd; present only under it */
-#define BOOTSTRAP_KEY_SEGMENT "ncclx.segment"             /* node or rank, string: path of the node's shared segment: /proc/PID/fd/N */
+#define BOOTSTRAP_KEY_SEGMENT "ncclx.segment"             /* node or rank, string: the node's shared segment: "/proc/PID/fd/N", or with the memfd's name "/proc/PID/fd/N NAME" */
 #define BOOTSTRAP_KEY_OVERSUBSCRIBED "ncclx.oversub"      /* node, bool: more ranks than cores allowed */
 /* PMIx event codes of our own, sent by ncclxd to its ranks. */
 #define BOOTSTRAP_EVENT_DUMP (-3001)                      /* print what you wait for */
@@ -29,8 +29,13 @@ int bootstrap_get(struct ncclx_rt *rt, int rank, const char *key, void **value, 
 /* A descriptor of the memory that all ranks of this node share (anonymous, no name in a file system): the launcher's, or the first local rank's. The
  * caller sizes it (all ranks compute the same size) and closes it. ERR_UNREACHABLE says why it cannot be opened. */
 int bootstrap_node_segment(struct ncclx_rt *rt, int *fd);
+/* The same for the node of another rank, for peers that the process manager places on another node but that run under the same kernel. ERR_UNREACHABLE
+ * when they do not: it is found by trying. */
+int bootstrap_segment_of(struct ncclx_rt *rt, int rank, int *fd);
 /* Index of the node of a job rank, from 0 in the job's order of nodes; computed on first use. */
 int bootstrap_node_of(struct ncclx_rt *rt, int rank, int *node);
+/* The ranks on the node of a job rank, itself included, ascending. Valid until bootstrap_finalize. */
+int bootstrap_node_ranks(struct ncclx_rt *rt, int rank, const int **ranks, int *count);
 /* Ends the job with this code. Returns only if the server cannot be told. May be called without the lock. */
 void bootstrap_abort(struct ncclx_rt *rt, int code, const char *message);
 /* Leaves: a fence of the job, then PMIx_Finalize. */

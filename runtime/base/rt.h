@@ -38,6 +38,7 @@ struct ncclx_rt {
     atomic_bool agent_stop;
     atomic_bool aborting;         /* the job is being ended: waits return ERR_ABORTED */
     atomic_uint dump_requested;   /* counts requests to print what this rank waits for */
+    atomic_uint dump_answered;    /* the last of them that a wait has answered */
     struct base_wait *waiting;    /* waits in progress, newest first; null: the program computes */
     struct base_job job;
     struct base_config config;

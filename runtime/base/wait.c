@@ -44,7 +44,7 @@ void base_wait_report(struct ncclx_rt *rt)
     dprintf(STDERR_FILENO, "ncclx: rank %d on %s: %s\n", rt->job.rank, rt->job.node_name, text);
 }
 
-static int check(struct base_wait *wait)
+int base_wait_check(struct base_wait *wait)
 {
     struct ncclx_rt *rt = wait->rt;
     if (atomic_load_explicit(&rt->aborting, memory_order_relaxed))
@@ -58,6 +58,7 @@ static int check(struct base_wait *wait)
     if (wanted != wait->dumped) {
         wait->dumped = wanted;
         base_wait_report(rt);
+        atomic_store_explicit(&rt->dump_answered, wanted, memory_order_relaxed);
     }
     if (wait->deadline_ns && now >= wait->deadline_ns) {
         char text[512];
@@ -78,7 +79,7 @@ int base_wait_idle(struct base_wait *wait)
         return NCCLX_SUCCESS;
     }
     if (round % ROUNDS_PER_CHECK == 0 || !wait->started_ns) {
-        int error = check(wait);
+        int error = base_wait_check(wait);
         if (error) return error;
     }
     bool sleep = false;

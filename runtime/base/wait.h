@@ -57,6 +57,8 @@ static inline void base_wait_end(struct base_wait *wait)
 void base_wait_set_timeout(struct base_wait *wait, uint64_t ns);
 /* After a poll that found nothing. SUCCESS, ERR_TIMEOUT (detail says what was waited for) or ERR_ABORTED. Gives the lock up in between. */
 int base_wait_idle(struct base_wait *wait);
+/* For a wait that sleeps by itself: the look at the job's end, the deadline and dump requests alone. Results as base_wait_idle. */
+int base_wait_check(struct base_wait *wait);
 /* Writes one line about what the rank waits for to stderr. */
 void base_wait_report(struct ncclx_rt *rt);
 
