@@ -14,7 +14,7 @@ unit_tests =
 sim_tests =
 mp_programs =
 script_tests =
-plain_script_tests =
+plain_script_tests = tests/tree.t
 
 include tests/unit/local.mk
 include tests/sim/local.mk
