@@ -38,7 +38,7 @@ int base_request_wait(struct ncclx_request *request, const char *call)
     int error = NCCLX_SUCCESS;
     base_wait_begin(&wait, rt, call, describe, request);
     while (!request->complete && !error) {
-        if (base_progress(rt)) wait.rounds = 0;
+        if (base_progress(rt)) base_wait_busy(&wait);
         else if (!request->complete) error = base_wait_idle(&wait);
     }
     base_wait_end(&wait);

@@ -63,29 +63,78 @@ void base_rt_remove_poller(struct ncclx_rt *rt, base_poll_fn function, void *arg
     }
 }
 
-/* The agent polls eagerly while there is work, then at growing intervals up to a sleep on the rank's event: a put that needs it waits for a
- * wake-up, a program that computes keeps its core. */
+/* ---- The lock. A plain mutex goes to whoever is awake, and a thread that polls is always awake: it has to step aside by itself. ------- */
+
+/* Polls of the lock's turn before the core is given up: the time a thread needs to wake on another core. */
+#define GIVE_WAY_POLLS 1000
+
+/* Differs between threads that live at the same time; costs an address calculation. */
+static uintptr_t this_thread(void)
+{
+    static __thread char here;
+    return (uintptr_t)&here;
+}
+
+/* Without the lock: until another thread has had it since `turn`, within bounds. */
+static void let_others_in(struct ncclx_rt *rt, unsigned turn)
+{
+    for (int polls = 0; polls < GIVE_WAY_POLLS; polls++) {
+        if (!atomic_load_explicit(&rt->lock_wanted, memory_order_relaxed)) return;
+        if (atomic_load_explicit(&rt->lock_turn, memory_order_relaxed) != turn) return;
+        base_relax();
+    }
+    sched_yield();
+}
+
+void base_rt_lock_threaded(struct ncclx_rt *rt)
+{
+    /* A race here costs a turn, not correctness. */
+    bool again = atomic_load_explicit(&rt->lock_owner, memory_order_relaxed) == this_thread();
+    if (again && atomic_load_explicit(&rt->lock_wanted, memory_order_relaxed))
+        let_others_in(rt, atomic_load_explicit(&rt->lock_turn, memory_order_relaxed));
+    if (pthread_mutex_trylock(&rt->lock)) {
+        atomic_fetch_add_explicit(&rt->lock_wanted, 1, memory_order_relaxed);
+        pthread_mutex_lock(&rt->lock);
+        atomic_fetch_sub_explicit(&rt->lock_wanted, 1, memory_order_relaxed);
+    }
+    atomic_store_explicit(&rt->lock_owner, this_thread(), memory_order_relaxed);
+    atomic_store_explicit(&rt->lock_turn, atomic_load_explicit(&rt->lock_turn, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
+void base_rt_give_way(struct ncclx_rt *rt)
+{
+    if (!rt->threaded || !atomic_load_explicit(&rt->lock_wanted, memory_order_relaxed)) return;
+    base_rt_unlock(rt);
+    base_rt_lock(rt);
+}
+
+/* ---- The agent ------------------------------------------------------------------------------------------------ */
+
+/* It polls eagerly while there is work, then sleeps on the rank's event between polls: a put that needs it waits for a wake-up, a program
+ * that computes keeps its core. While a thread waits inside the library the agent leaves the polling to it. */
 #define AGENT_EAGER_ROUNDS 200
 #define AGENT_SLEEP_NS UINT64_C(500000)
+
+static void agent_sleep(struct ncclx_rt *rt)
+{
+    struct timespec pause = {.tv_nsec = (long)AGENT_SLEEP_NS};
+    if (rt->block) rt->block(rt->block_arg, AGENT_SLEEP_NS);
+    else nanosleep(&pause, NULL);
+}
 
 static void *agent(void *arg)
 {
     struct ncclx_rt *rt = arg;
     unsigned idle = 0;
     while (!atomic_load_explicit(&rt->agent_stop, memory_order_acquire)) {
-        pthread_mutex_lock(&rt->lock);
-        int events = base_progress(rt);
-        pthread_mutex_unlock(&rt->lock);
-        if (events) {
-            idle = 0;
-        } else if (++idle < AGENT_EAGER_ROUNDS) {
-            sched_yield();
-        } else if (rt->block) {
-            rt->block(rt->block_arg, AGENT_SLEEP_NS);
-        } else {
-            struct timespec pause = {.tv_nsec = (long)AGENT_SLEEP_NS};
-            nanosleep(&pause, NULL);
-        }
+        base_rt_lock(rt);
+        bool polled = rt->waiting != NULL;
+        bool found = !polled && base_progress(rt) > 0;
+        base_rt_unlock(rt);
+        if (found) idle = 0;
+        else if (idle < AGENT_EAGER_ROUNDS) idle++;
+        if (polled || idle >= AGENT_EAGER_ROUNDS) agent_sleep(rt);
+        else if (!found) sched_yield();
     }
     return NULL;
 }
@@ -99,14 +148,14 @@ int base_agent_start(struct ncclx_rt *rt)
     pthread_sigmask(SIG_BLOCK, &all, &old); /* signals belong to the program's threads */
     if (!was_threaded) {
         rt->threaded = true;
-        pthread_mutex_lock(&rt->lock); /* the caller is inside the library: from now on that means holding the lock */
+        base_rt_lock(rt); /* the caller is inside the library: from now on that means holding the lock */
     }
     atomic_store(&rt->agent_stop, false);
     int failed = pthread_create(&rt->agent, NULL, agent, rt);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (failed) {
         if (!was_threaded) {
-            pthread_mutex_unlock(&rt->lock);
+            base_rt_unlock(rt);
             rt->threaded = false;
         }
         return base_error(NCCLX_ERR_LIMIT, "cannot start the agent thread: %s; raise the limit on processes (ulimit -u)", strerror(failed));

@@ -6,20 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A clock read and a look at flags every so many idle rounds: rare enough to cost nothing, often enough for deadlines of a millisecond. */
+/* A clock read and a look at flags every so many idle rounds: rare enough to cost nothing, often enough for deadlines of a millisecond. A round
+ * that yields may take long. */
 #define ROUNDS_PER_CHECK 64
+#define YIELDS_PER_CHECK 8
 /* Idle for this long, a rank sleeps instead of yielding; each sleep is bounded, so a wake-up that is lost costs no more than that. */
 #define SLEEP_AFTER_NS UINT64_C(20000000)
 #define SLEEP_NS UINT64_C(1000000)
-
-static inline void relax(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
 
 void base_wait_set_timeout(struct base_wait *wait, uint64_t ns)
 {
@@ -35,21 +28,38 @@ static void line(const struct base_wait *wait, char *text, size_t bytes)
     snprintf(text, bytes, "in %s for %.1f s%s%s", wait->call, seconds, what[0] ? ": " : "", what);
 }
 
+static void say(const struct ncclx_rt *rt, const char *text)
+{
+    dprintf(STDERR_FILENO, "ncclx: rank %d on %s: %s\n", rt->job.rank, rt->job.node_name, text);
+}
+
 void base_wait_report(struct ncclx_rt *rt)
 {
     char text[512];
-    const struct base_wait *wait = rt->waiting;
-    if (wait) line(wait, text, sizeof text);
-    else snprintf(text, sizeof text, "waits for nothing: the program computes");
-    dprintf(STDERR_FILENO, "ncclx: rank %d on %s: %s\n", rt->job.rank, rt->job.node_name, text);
+    for (const struct base_wait *wait = rt->waiting; wait; wait = wait->next) {
+        line(wait, text, sizeof text);
+        say(rt, text);
+    }
+    if (!rt->waiting) say(rt, "waits for nothing: the program computes");
+}
+
+static int check_deadline(const struct base_wait *wait, uint64_t now)
+{
+    char text[512];
+    if (!wait->deadline_ns || now < wait->deadline_ns) return NCCLX_SUCCESS;
+    line(wait, text, sizeof text);
+    return base_error(NCCLX_ERR_TIMEOUT, "deadline passed %s", text);
 }
 
 int base_wait_check(struct base_wait *wait)
 {
     struct ncclx_rt *rt = wait->rt;
+    char text[512];
     if (atomic_load_explicit(&rt->aborting, memory_order_relaxed))
         return base_error(NCCLX_ERR_ABORTED, "%s: the job is being ended", wait->call);
     uint64_t now = base_clock_ns();
+    wait->checked_ns = now;
+    if (!wait->idle_ns) wait->idle_ns = now;
     if (!wait->started_ns) {
         wait->started_ns = now;
         if (rt->timeout_ns) wait->deadline_ns = now + rt->timeout_ns;
@@ -57,43 +67,36 @@ int base_wait_check(struct base_wait *wait)
     unsigned wanted = atomic_load_explicit(&rt->dump_requested, memory_order_relaxed);
     if (wanted != wait->dumped) {
         wait->dumped = wanted;
-        base_wait_report(rt);
         atomic_store_explicit(&rt->dump_answered, wanted, memory_order_relaxed);
-    }
-    if (wait->deadline_ns && now >= wait->deadline_ns) {
-        char text[512];
         line(wait, text, sizeof text);
-        return base_error(NCCLX_ERR_TIMEOUT, "deadline passed %s", text);
+        say(rt, text);
     }
-    return NCCLX_SUCCESS;
+    return check_deadline(wait, now);
+}
+
+/* With the lock given up. */
+static void pass_time(struct base_wait *wait, bool yielding, bool sleep)
+{
+    struct ncclx_rt *rt = wait->rt;
+    if (sleep) rt->block(rt->block_arg, SLEEP_NS);
+    else if (yielding) sched_yield();
+    else base_relax();
 }
 
 int base_wait_idle(struct base_wait *wait)
 {
     struct ncclx_rt *rt = wait->rt;
     unsigned round = ++wait->rounds;
-    if (round < rt->spin_limit && round % ROUNDS_PER_CHECK) {
-        base_rt_unlock(rt);
-        relax();
-        base_rt_lock(rt);
-        return NCCLX_SUCCESS;
-    }
-    if (round % ROUNDS_PER_CHECK == 0 || !wait->started_ns) {
+    bool yielding = round >= rt->spin_limit, sleep = false;
+    if (round == 1) wait->idle_ns = 0;
+    if (round % (yielding ? YIELDS_PER_CHECK : ROUNDS_PER_CHECK) == 0) {
         int error = base_wait_check(wait);
         if (error) return error;
+        sleep = yielding && rt->block && wait->checked_ns - wait->idle_ns > SLEEP_AFTER_NS;
+        if (sleep) wait->rounds = rt->spin_limit | (ROUNDS_PER_CHECK - 1); /* check and sleep again after the next empty poll */
     }
-    bool sleep = false;
-    if (round >= rt->spin_limit && round % ROUNDS_PER_CHECK == 0)
-        sleep = rt->block && base_clock_ns() - wait->started_ns > SLEEP_AFTER_NS;
     base_rt_unlock(rt);
-    if (sleep) {
-        wait->rounds = (rt->spin_limit | (ROUNDS_PER_CHECK - 1)); /* sleep again after the next empty poll */
-        rt->block(rt->block_arg, SLEEP_NS);
-    } else if (round >= rt->spin_limit) {
-        sched_yield();
-    } else {
-        relax();
-    }
+    pass_time(wait, yielding, sleep);
     base_rt_lock(rt);
     return NCCLX_SUCCESS;
 }

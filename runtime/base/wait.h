@@ -3,8 +3,7 @@
  *
  *     struct base_wait wait;
  *     base_wait_begin(&wait, rt, "ncclx_recv", describe, request);
- *     while (!done && !error)
- *         if (!base_progress(rt)) error = base_wait_idle(&wait);
+ *     while (!done && !error) error = base_wait_step(&wait);
  *     base_wait_end(&wait);
  */
 #ifndef BASE_WAIT_H
@@ -25,6 +24,8 @@ struct base_wait {
     struct base_wait *next, *previous; /* rt->waiting: the waits in progress, of all threads */
     uint64_t started_ns;       /* 0 until the wait is found to be long */
     uint64_t deadline_ns;      /* 0: none */
+    uint64_t checked_ns;       /* clock at the last check */
+    uint64_t idle_ns;          /* clock at the first check since the last event; 0 before it */
     unsigned rounds;           /* polls that found nothing since the last event */
     unsigned dumped;           /* dump request answered last */
 };
@@ -38,6 +39,7 @@ static inline void base_wait_begin(struct base_wait *wait, struct ncclx_rt *rt, 
     wait->arg = arg;
     wait->started_ns = 0;
     wait->deadline_ns = 0;
+    wait->idle_ns = 0;
     wait->rounds = 0;
     wait->dumped = atomic_load_explicit(&rt->dump_requested, memory_order_relaxed);
     wait->previous = NULL;
@@ -59,7 +61,22 @@ void base_wait_set_timeout(struct base_wait *wait, uint64_t ns);
 int base_wait_idle(struct base_wait *wait);
 /* For a wait that sleeps by itself: the look at the job's end, the deadline and dump requests alone. Results as base_wait_idle. */
 int base_wait_check(struct base_wait *wait);
-/* Writes one line about what the rank waits for to stderr. */
+/* After a poll that found something. */
+static inline void base_wait_busy(struct base_wait *wait)
+{
+    wait->rounds = 0;
+    if (__builtin_expect(wait->rt->threaded, 0)) base_rt_give_way(wait->rt);
+}
+
+/* Polls once, and idles when that finds nothing. Results as base_wait_idle. */
+static inline int base_wait_step(struct base_wait *wait)
+{
+    if (!base_progress(wait->rt)) return base_wait_idle(wait);
+    base_wait_busy(wait);
+    return 0;
+}
+
+/* Writes what the rank waits for to stderr, one line a wait. */
 void base_wait_report(struct ncclx_rt *rt);
 
 #endif
