@@ -11,7 +11,7 @@
 /* Nothing is discovered before it is asked for: a rank's start stays cheap. */
 int topo_init(struct ncclx_rt *rt);
 void topo_finalize(struct ncclx_rt *rt);
-/* NCCLX_DISTANCE_* of a job rank. */
+/* NCCLX_DISTANCE_* of a job rank: SELF, NODE, or UNKNOWN for every other node. Nothing here knows racks, zones or buildings yet. */
 int topo_distance(struct ncclx_rt *rt, int rank);
 const char *topo_distance_name(int distance);
 
@@ -21,12 +21,14 @@ struct topo_node;
 
 enum topo_object { TOPO_HWTHREAD, TOPO_CORE, TOPO_L2CACHE, TOPO_L3CACHE, TOPO_NUMA, TOPO_PACKAGE, TOPO_MACHINE };
 
-/* Discovers this machine within the cpus this process may use. */
+/* Discovers this machine within the cpus this process may use. HWLOC_SYNTHETIC and HWLOC_XMLFILE describe another one, for tests of placement; binding is
+ * then ERR_UNSUPPORTED. */
 int topo_node_discover(struct topo_node **node);
 void topo_node_release(struct topo_node *node);
-/* Objects of a kind which hold at least one allowed cpu. */
+/* Objects of a kind which hold at least one allowed cpu. 0: the machine has no such caches. */
 int topo_node_count(const struct topo_node *node, enum topo_object object);
-/* The allowed cpus of object `index`, as a list such as "0-3,8". Returns the length needed, as snprintf does. */
+/* The allowed cpus of object `index`, as a list such as "0-3,8". Returns the length needed, as snprintf does; 0 when there is no
+ * such object. */
 int topo_node_cpus(const struct topo_node *node, enum topo_object object, int index, char *list, size_t bytes);
 /* Binds the calling thread (and what it will exec) to a cpu list. Binding outside the allowed cpus is ERR_ARG. */
 int topo_node_bind(const struct topo_node *node, const char *list);
