@@ -57,6 +57,10 @@ int bootstrap_fill_job_of_one(struct ncclx_rt *rt);
 /* The first rank of a node makes the memory and publishes where it is, unless the launcher has done so. */
 int bootstrap_segment_offer(struct bootstrap *boot);
 void bootstrap_segment_release(struct bootstrap *boot);
+/* Splits "/proc/PID/fd/N[ NAME]" at the blank; false for anything else. */
+bool bootstrap_segment_parse(char *where, const char **name);
+/* Opens the memory at such a place. holder: the rank that has it, -1 for the launcher. */
+int bootstrap_segment_open(char *where, int holder, int *fd);
 
 /* ---- Nodes ---------------------------------------------------------------------------------------------------- */
 

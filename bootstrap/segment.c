@@ -50,8 +50,7 @@ void bootstrap_segment_release(struct bootstrap *boot)
     boot->segment = -1;
 }
 
-/* True for "/proc/PID/fd/N" and, after a blank, a plain NAME or nothing; splits the text there. */
-static bool parse_where(char *where, const char **name)
+bool bootstrap_segment_parse(char *where, const char **name)
 {
     int pid, fd, used = 0;
     char *blank = strchr(where, ' ');
@@ -78,13 +77,13 @@ static bool is_memory(int fd, const char *name)
     return !strcmp(have, want);
 }
 
-static int open_memory(char *where, int holder, int *fd)
+int bootstrap_segment_open(char *where, int holder, int *fd)
 {
     const char *name;
     char who[32];
     if (holder < 0) snprintf(who, sizeof who, "the launcher");
     else snprintf(who, sizeof who, "rank %d", holder);
-    if (!parse_where(where, &name)) return base_error(NCCLX_ERR_BOOTSTRAP, "%s published shared memory at a place that is not ours", who);
+    if (!bootstrap_segment_parse(where, &name)) return base_error(NCCLX_ERR_BOOTSTRAP, "%s published shared memory at a place that is not ours", who);
     *fd = open(where, O_RDWR | O_CLOEXEC);
     if (*fd < 0) return base_error(NCCLX_ERR_UNREACHABLE, "cannot open the shared memory of %s, %s: %s", who, where, strerror(errno));
     if (is_memory(*fd, name)) return NCCLX_SUCCESS;
@@ -103,7 +102,7 @@ static int open_launchers(struct bootstrap *boot, const char *node, int *fd)
     char *where = base_strdup(AREA_BOOTSTRAP, text ? text : "");
     PMIX_VALUE_RELEASE(value);
     if (!where) return base_error(NCCLX_ERR_NO_MEM, "no memory for the place of shared memory");
-    int error = open_memory(where, -1, fd);
+    int error = bootstrap_segment_open(where, -1, fd);
     base_free(AREA_BOOTSTRAP, where);
     return error;
 }
@@ -114,7 +113,7 @@ static int open_ranks(struct ncclx_rt *rt, int holder, int *fd)
     size_t bytes;
     int error = bootstrap_get(rt, holder, BOOTSTRAP_KEY_SEGMENT, &where, &bytes, OFFER_TIMEOUT_MS);
     if (error) return error;
-    error = open_memory(where, holder, fd);
+    error = bootstrap_segment_open(where, holder, fd);
     base_free(AREA_BOOTSTRAP, where);
     return error;
 }

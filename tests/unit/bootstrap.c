@@ -1,0 +1,177 @@
+/* bootstrap.c - what a process manager may say, and a job of one. */
+#include "config.h"
+
+#include "bootstrap/client.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void lists_of_ranks(void **state)
+{
+    static const struct {
+        const char *text;
+        int size, count; /* count 0: refused */
+        int first, last;
+    } cases[] = {
+        {"0", 1, 1, 0, 0}, {"0,1,2,3", 4, 4, 0, 3}, {"3,1", 4, 2, 1, 3}, {"7,2,5", 9, 3, 2, 7},
+        {"", 4, 0, 0, 0}, {",", 4, 0, 0, 0}, {"0,", 4, 0, 0, 0}, {",0", 4, 0, 0, 0}, {"4", 4, 0, 0, 0}, {"-1", 4, 0, 0, 0}, {"0,0", 4, 0, 0, 0},
+        {"1,2,1", 4, 0, 0, 0}, {"0-3", 4, 0, 0, 0}, {"0 ,1", 4, 0, 0, 0}, {" 0", 4, 0, 0, 0}, {"+1", 4, 0, 0, 0}, {"0x1", 4, 0, 0, 0},
+        {"4294967296", 4, 0, 0, 0}, {"18446744073709551616", 4, 0, 0, 0}, {"0,1,2,3,0", 4, 0, 0, 0}, {"0", 0, 0, 0, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int *ranks = NULL, count = 0;
+        bool good = bootstrap_parse_ranks(cases[i].text, cases[i].size, &ranks, &count);
+        if (good != (cases[i].count > 0)) fail_msg("\"%s\" of %d is %s", cases[i].text, cases[i].size, good ? "taken" : "refused");
+        if (!good) continue;
+        assert_int_equal(count, cases[i].count);
+        assert_int_equal(ranks[0], cases[i].first);
+        assert_int_equal(ranks[count - 1], cases[i].last);
+        base_free(AREA_BOOTSTRAP, ranks);
+    }
+}
+
+static void integers_of_any_width(void **state)
+{
+    pmix_value_t value = {.type = PMIX_UINT16, .data.uint16 = 65535};
+    uint64_t number = 0;
+    (void)state;
+    assert_true(bootstrap_value_number(&value, &number));
+    assert_int_equal(number, 65535);
+    value = (pmix_value_t){.type = PMIX_INT8, .data.int8 = 7};
+    assert_true(bootstrap_value_number(&value, &number));
+    assert_int_equal(number, 7);
+    value = (pmix_value_t){.type = PMIX_INT, .data.integer = -1};
+    assert_false(bootstrap_value_number(&value, &number));
+    value = (pmix_value_t){.type = PMIX_PROC_RANK, .data.rank = 12};
+    assert_true(bootstrap_value_number(&value, &number));
+    assert_int_equal(number, 12);
+    value = (pmix_value_t){.type = PMIX_STRING, .data.string = (char *)(uintptr_t)"12"};
+    assert_false(bootstrap_value_number(&value, &number));
+    assert_string_equal(bootstrap_value_text(&value), "12");
+    value = (pmix_value_t){.type = PMIX_UINT32, .data.uint32 = 1};
+    assert_null(bootstrap_value_text(&value));
+}
+
+static void places_of_memory(void **state)
+{
+    static const char *const bad[] = {
+        "", "/proc/1/fd", "/proc/1/fd/", "/proc//fd/1", "/proc/0/fd/1", "/proc/-1/fd/1", "/proc/1/fd/+1", "/proc/1/fd/1/", "/proc/1/fd/1/..",
+        "/proc/1/fd/1 ../x", "/proc/1/fd/1 a b", "/proc/1/fd/1 A", "/proc/self/fd/1", "/dev/shm/x", " /proc/1/fd/1", "/proc/ 1/fd/1",
+        "/proc/99999999999/fd/1", "/proc/1/root/etc/passwd",
+    };
+    char text[128];
+    const char *name;
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        strcpy(text, bad[i]);
+        if (bootstrap_segment_parse(text, &name)) fail_msg("\"%s\" is taken", bad[i]);
+    }
+    strcpy(text, "/proc/12/fd/7");
+    assert_true(bootstrap_segment_parse(text, &name));
+    assert_string_equal(name, "");
+    strcpy(text, "/proc/12/fd/7 ncclx-00ff");
+    assert_true(bootstrap_segment_parse(text, &name));
+    assert_string_equal(text, "/proc/12/fd/7");
+    assert_string_equal(name, "ncclx-00ff");
+}
+
+/* The number of a process on another host may be that of any process here. */
+static void memory_of_somebody_else(void **state)
+{
+    char where[128];
+    int fd = -1, memory = memfd_create("ncclx-right", MFD_CLOEXEC);
+    (void)state;
+    assert_true(memory >= 0);
+    snprintf(where, sizeof where, "/proc/%d/fd/%d ncclx-right", (int)getpid(), memory);
+    assert_int_equal(bootstrap_segment_open(where, 1, &fd), NCCLX_SUCCESS);
+    close(fd);
+    snprintf(where, sizeof where, "/proc/%d/fd/%d ncclx-wrong", (int)getpid(), memory);
+    assert_int_equal(bootstrap_segment_open(where, 1, &fd), NCCLX_ERR_UNREACHABLE);
+    snprintf(where, sizeof where, "/proc/%d/fd/%d", (int)getpid(), memory);
+    assert_int_equal(bootstrap_segment_open(where, -1, &fd), NCCLX_SUCCESS);
+    close(fd);
+    close(memory);
+    snprintf(where, sizeof where, "/proc/%d/fd/%d", (int)getpid(), memory);
+    assert_int_equal(bootstrap_segment_open(where, -1, &fd), NCCLX_ERR_UNREACHABLE);
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    snprintf(where, sizeof where, "/proc/%d/fd/%d", (int)getpid(), fileno(file));
+    assert_int_equal(bootstrap_segment_open(where, -1, &fd), NCCLX_ERR_UNREACHABLE);
+    fclose(file);
+}
+
+static void forget_servers(void)
+{
+    static const char *const names[] = {"PMIX_NAMESPACE", "PMIX_RANK", "PMIX_SERVER_URI", "PMIX_SERVER_URI2", "PMIX_SERVER_URI3", "PMIX_SERVER_URI4",
+                                        "PMIX_SERVER_URI21", "PMIX_SERVER_URI41"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) unsetenv(names[i]);
+}
+
+static void job_of_one(void **state)
+{
+    struct ncclx_rt rt;
+    void *value;
+    size_t bytes;
+    int fd = -1, node = -1;
+    (void)state;
+    forget_servers();
+    setenv("PMIX_MCA_gds", "hash", 1); /* a user's setting names no server */
+    assert_int_equal(base_rt_init(&rt, NULL), NCCLX_SUCCESS);
+    assert_int_equal(bootstrap_init(&rt), NCCLX_SUCCESS);
+    assert_false(PMIx_Initialized());
+    assert_int_equal(rt.job.size, 1);
+    assert_int_equal(rt.job.local_ranks[0], 0);
+    assert_false(rt.job.launched);
+    assert_true(rt.job.node_name[0] != 0);
+    assert_int_equal(bootstrap_fence(&rt), NCCLX_SUCCESS);
+    assert_int_equal(bootstrap_put(&rt, "key", "value", 5), NCCLX_SUCCESS);
+    assert_int_equal(bootstrap_commit(&rt), NCCLX_SUCCESS);
+    assert_int_equal(bootstrap_get(&rt, 0, "key", &value, &bytes, 10), NCCLX_ERR_BOOTSTRAP);
+    assert_int_equal(bootstrap_get(&rt, 1, "key", &value, &bytes, 10), NCCLX_ERR_RANK);
+    assert_int_equal(bootstrap_node_of(&rt, 0, &node), NCCLX_SUCCESS);
+    assert_int_equal(node, 0);
+    assert_int_equal(bootstrap_node_of(&rt, 1, &node), NCCLX_ERR_RANK);
+    assert_int_equal(bootstrap_node_segment(&rt, &fd), NCCLX_SUCCESS);
+    assert_int_equal(ftruncate(fd, 4096), 0);
+    close(fd);
+    bootstrap_abort(&rt, 3, "nobody to tell"); /* returns: the caller ends the process */
+    assert_int_equal(bootstrap_finalize(&rt), NCCLX_SUCCESS);
+    base_rt_release(&rt);
+}
+
+static void server_that_is_gone(void **state)
+{
+    static const char uri[] = "gone.0;tcp4://127.0.0.1:9";
+    struct ncclx_rt rt;
+    (void)state;
+    setenv("PMIX_NAMESPACE", "gone", 1);
+    setenv("PMIX_RANK", "0", 1);
+    setenv("PMIX_SERVER_URI41", uri, 1);
+    setenv("PMIX_SERVER_URI4", uri, 1);
+    assert_int_equal(base_rt_init(&rt, NULL), NCCLX_SUCCESS);
+    assert_int_equal(bootstrap_init(&rt), NCCLX_ERR_BOOTSTRAP);
+    assert_non_null(strstr(base_error_detail(), "cannot be reached"));
+    assert_null(rt.bootstrap);
+    assert_int_equal(bootstrap_finalize(&rt), NCCLX_SUCCESS);
+    base_rt_release(&rt);
+    forget_servers();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_of_ranks),   cmocka_unit_test(integers_of_any_width), cmocka_unit_test(places_of_memory),
+        cmocka_unit_test(memory_of_somebody_else), cmocka_unit_test(job_of_one), cmocka_unit_test(server_that_is_gone),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
