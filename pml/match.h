@@ -10,28 +10,12 @@
 #ifndef PML_MATCH_H
 #define PML_MATCH_H
 
+#include "runtime/base/planted.h"
 #include "runtime/ncclx.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* Bugs planted for the simulator, which has to find each: compile with -D'PLANTED_BUG(n)=((n)==2)'. */
-#ifndef PLANTED_BUG
-#define PLANTED_BUG(n) 0
-#endif
-enum {
-    BUG_WILDCARD_ORDER = 1,         /* an exact receive wins over a wildcard one that was posted before it */
-    BUG_UNEXPECTED_ORDER = 2,       /* the newest matching envelope is taken first */
-    BUG_ANNOUNCEMENT_KEPT = 3,      /* an announcement stays although a message already sent will take its receive */
-    BUG_COUNT_OFF_BY_ONE = 4,       /* an announcement counts one envelope too many */
-    BUG_FINISHED_BEFORE_COPY = 5,   /* the sender is told that its buffer is free before it was read */
-    BUG_TRUNCATED_WRITE = 6,        /* a message longer than the announced buffer is written all the same */
-    BUG_AMBIGUOUS_ANNOUNCED = 7,    /* a receive announces itself although an earlier one could take its message */
-    BUG_ANNOUNCEMENT_NOT_USED_UP = 8, /* an eager message leaves the announcement that its receive made */
-    BUG_WITHDRAWN_UNSEEN = 9,       /* a cancelled announcement is confirmed before it is taken back */
-    BUG_LAST = 9
-};
 
 /* Circular and doubly linked; a list's head is a link too. */
 struct match_link {

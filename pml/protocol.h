@@ -187,7 +187,7 @@ static inline bool protocol_flow_keep(struct protocol_flow *flow, size_t bytes)
 
 static inline bool protocol_flow_release(struct protocol_flow *flow, size_t bytes)
 {
-    flow->held -= bytes + PROTOCOL_ENVELOPE_COST;
+    flow->held -= PLANTED_BUG(BUG_HELD_NOT_RELEASED) ? 0 : bytes + PROTOCOL_ENVELOPE_COST;
     return flow->held <= flow->limit / 2;
 }
 

@@ -1,7 +1,7 @@
 /* planted.h - bugs that the simulator must find, to prove that it would find real ones. They exist only in simulator builds, which compile the
  * protocol cores with -DPLANTED_BUGS; anywhere else the condition is a constant 0 and leaves no code.
  *
- *     if (!PLANTED_BUG(BUG_ANNOUNCEMENT_NOT_DROPPED)) drop(announcement);
+ *     if (!PLANTED_BUG(BUG_ANNOUNCEMENT_KEPT)) drop(announcement);
  */
 #ifndef BASE_PLANTED_H
 #define BASE_PLANTED_H
@@ -9,15 +9,16 @@
 enum planted_bug {
     BUG_NONE,
     /* matching and protocols: pml/match, pml/protocol */
-    BUG_WILDCARD_ORDER,            /* a wildcard receive posted first loses to an exact one */
-    BUG_UNEXPECTED_ORDER,          /* the newest unexpected message is taken first */
-    BUG_ANNOUNCEMENT_NOT_DROPPED,  /* an announcement that an earlier message overtook is used */
-    BUG_ANNOUNCEMENT_COUNT,        /* envelopes are counted one off */
-    BUG_ANNOUNCEMENT_AMBIGUOUS,    /* a receive announces itself though an earlier one may match instead */
-    BUG_FINISH_BEFORE_COPY,        /* the sender is told that its data was taken before it was */
-    BUG_TRUNCATION_WRITES,         /* a message larger than the buffer is written */
-    BUG_CREDIT_LEAK,               /* bytes of unexpected data are not given back */
-    BUG_PROBE_TAKES,               /* a probe takes the message out */
+    BUG_WILDCARD_ORDER,           /* an exact receive wins over a wildcard one that was posted before it */
+    BUG_UNEXPECTED_ORDER,         /* the newest matching envelope is taken first */
+    BUG_ANNOUNCEMENT_KEPT,        /* an announcement stays although a message already sent will take its receive */
+    BUG_COUNT_OFF_BY_ONE,         /* an announcement counts one envelope too many */
+    BUG_FINISHED_BEFORE_COPY,     /* the sender is told that its buffer is free before it was read */
+    BUG_TRUNCATED_WRITE,          /* a message longer than the announced buffer is written all the same */
+    BUG_AMBIGUOUS_ANNOUNCED,      /* a receive announces itself although an earlier one could take its message */
+    BUG_ANNOUNCEMENT_NOT_USED_UP, /* an eager message leaves the announcement that its receive made */
+    BUG_WITHDRAWN_UNSEEN,         /* a cancelled announcement is confirmed before it is taken back */
+    BUG_HELD_NOT_RELEASED,        /* bytes of unexpected messages are not given back */
     /* schedules: coll/executor, coll/schedule */
     BUG_DEPENDENCY_IGNORED,        /* a step starts before what it depends on */
     BUG_REDUCE_ORDER,              /* operands swapped */
