@@ -57,6 +57,9 @@ static const struct base_config_entry table[CONFIG_COUNT] = {
     [CONFIG_COLL_ALLTOALL] = {"NCCLX_COLL_ALLTOALL", CONFIG_ENUM, "auto", 0, 0, "auto|pairwise|bruck|direct", "algorithm of alltoall"},
 };
 
+/* Names that other programs of the package read. */
+static const char *const read_elsewhere[] = {"NCCLX_CC", "NCCLX_CXX"};
+
 const struct base_config_entry *base_config_table(void)
 {
     return table;
@@ -258,6 +261,13 @@ static int load_environment(struct base_config *config, char **environment)
     return NCCLX_SUCCESS;
 }
 
+static bool is_read_elsewhere(const char *name)
+{
+    for (size_t i = 0; i < sizeof read_elsewhere / sizeof read_elsewhere[0]; i++)
+        if (!strcmp(name, read_elsewhere[i])) return true;
+    return false;
+}
+
 /* Once a job is enough: rank 0 speaks, and a process that is no rank. */
 static void warn_unknown_environment(char **environment)
 {
@@ -268,7 +278,7 @@ static void warn_unknown_environment(char **environment)
         if (strncmp(*at, PREFIX, PREFIX_BYTES)) continue;
         size_t length = strcspn(*at, "=");
         snprintf(name, sizeof name, "%.*s", length > MAX_NAME ? MAX_NAME : (int)length, *at);
-        if (base_config_find(name) == CONFIG_COUNT) warn_unknown("", name);
+        if (base_config_find(name) == CONFIG_COUNT && !is_read_elsewhere(name)) warn_unknown("", name);
     }
 }
 

@@ -58,6 +58,9 @@ const char *base_config_source_name(enum base_config_source source);
 int base_config_load(struct base_config *config, char **environment);
 void base_config_release(struct base_config *config);
 
+/* What the entry takes, in words: "seconds from 0 to 1e+09, such as 2 or 0.5". */
+void base_config_describe_valid(const struct base_config_entry *entry, char *text, size_t bytes);
+
 /* The steps of base_config_load, for tests and fuzzers. */
 
 /* Reads one value; ERR_CONFIG says why not. `where` is put before the name in that text: "" or "/etc/ncclx.conf:3: ". */

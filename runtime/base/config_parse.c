@@ -93,7 +93,7 @@ static void describe_choices(const char *choices, char *text, size_t bytes)
     text[length] = 0;
 }
 
-static void describe_valid(const struct base_config_entry *entry, char *text, size_t bytes)
+void base_config_describe_valid(const struct base_config_entry *entry, char *text, size_t bytes)
 {
     switch (entry->type) {
     case CONFIG_BOOL: snprintf(text, bytes, "1, yes, on, true, 0, no, off or false"); break;
@@ -125,6 +125,6 @@ int base_config_parse(const struct base_config_entry *entry, const char *where, 
 {
     char valid[512];
     if (parse(entry, text, number)) return NCCLX_SUCCESS;
-    describe_valid(entry, valid, sizeof valid);
+    base_config_describe_valid(entry, valid, sizeof valid);
     return base_error(NCCLX_ERR_CONFIG, "%s%s is \"%.80s\"; valid is %s", where, entry->name, text, valid);
 }

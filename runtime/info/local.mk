@@ -1,0 +1,7 @@
+bin_PROGRAMS += runtime/ncclx-info
+runtime_ncclx_info_SOURCES = \
+	runtime/info/config.c \
+	runtime/info/info.h \
+	runtime/info/main.c \
+	runtime/info/transports.c
+runtime_ncclx_info_LDADD = $(CORE_LIBS)
