@@ -8,6 +8,8 @@
 void info_config(const struct base_config *config);
 /* "NAME default", one a line, for scripts. */
 void info_config_table(void);
+/* The inside of this node. */
+int info_topology(void);
 /* What moves data here, what does not, and why. */
 void info_transports(const struct base_config *config);
 

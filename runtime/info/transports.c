@@ -1,4 +1,5 @@
 /* transports.c - ncclx-info --transports: tries what a job would use on this node. */
+#define _GNU_SOURCE
 #include "runtime/info/info.h"
 
 #include <dlfcn.h>
