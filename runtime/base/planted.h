@@ -21,10 +21,13 @@ enum planted_bug {
     BUG_HELD_NOT_RELEASED,        /* bytes of unexpected messages are not given back */
     /* schedules: coll/executor, coll/schedule */
     BUG_DEPENDENCY_IGNORED,        /* a step starts before what it depends on */
+    BUG_REUSE_IGNORED,             /* memory is written while an earlier step still reads it */
     BUG_REDUCE_ORDER,              /* operands swapped */
     BUG_TAG_REUSED,                /* two collectives in flight share tags */
+    BUG_ROUND_IGNORED,             /* two messages of one collective share tags */
     BUG_STEP_TWICE,                /* a step is started twice */
     BUG_DONE_EARLY,                /* completion is reported with a step in flight */
+    BUG_RESTART_STALE,             /* a second start finds what the first left */
     BUG_COUNT
 };
 
