@@ -1,0 +1,72 @@
+/* allgather.c - every rank's block to all. */
+#include "coll/algorithms.h"
+
+static struct span block(const struct builder *builder, int owner)
+{
+    return span_of(BUFFER_RECV, (size_t)owner * builder->problem->bytes, builder->problem->bytes);
+}
+
+/* This rank's own block; outside recvbuf it is copied there too. */
+static struct span own_block(struct builder *builder)
+{
+    struct span place = block(builder, builder->problem->rank);
+    if (builder->problem->in_place) return place;
+    struct span input = problem_input(builder->problem);
+    builder_copy(builder, input, place);
+    return input;
+}
+
+/* Ring (Thakur, Rabenseifner and Gropp 2005, section 4.1): each block goes once round. */
+void allgather_ring(struct builder *builder)
+{
+    int rank = builder->problem->rank, size = builder->problem->size;
+    int left = ring_before(rank, 1, size), right = ring_after(rank, 1, size);
+    struct span current = own_block(builder);
+    for (int step = 0; step < size - 1; step++) {
+        struct span next = block(builder, ring_before(rank, step + 1, size));
+        builder_round(builder, (unsigned)step);
+        builder_receive(builder, next, left);
+        builder_send(builder, current, right);
+        current = next;
+    }
+}
+
+/* Bruck and others 1997: ceil(log2 size) steps; blocks are kept in the order in which they come, own first, and turned into place at the end. */
+void allgather_bruck(struct builder *builder)
+{
+    const struct coll_problem *problem = builder->problem;
+    int rank = problem->rank, size = problem->size;
+    size_t bytes = problem->bytes;
+    struct span own = problem->in_place ? block(builder, rank) : problem_input(problem);
+    struct span held = builder_scratch(builder, (size_t)size * bytes);
+    unsigned round = 0;
+    builder_copy(builder, own, span_part(held, 0, bytes));
+    for (int64_t distance = 1; distance < size; distance *= 2) {
+        size_t blocks = (size_t)(distance < size - distance ? distance : size - distance);
+        builder_round(builder, round++);
+        builder_receive(builder, span_part(held, (size_t)distance * bytes, blocks * bytes), ring_after(rank, (int)distance, size));
+        builder_send(builder, span_part(held, 0, blocks * bytes), ring_before(rank, (int)distance, size));
+    }
+    size_t to_end = (size_t)(size - rank) * bytes, from_start = (size_t)rank * bytes;
+    builder_copy(builder, span_part(held, 0, to_end), span_of(BUFFER_RECV, from_start, to_end));
+    builder_copy(builder, span_part(held, to_end, from_start), span_of(BUFFER_RECV, 0, from_start));
+}
+
+/* Recursive doubling with the farthest first: the distance halves, so the step with most data goes to the nearest rank, which neighbours in rank
+ * order make cheap. Before the step of distance d a rank holds the blocks of the ranks 0, 2d, 4d, ... places before it; it passes on those
+ * that the rank d places after it needs. Any number of ranks; blocks travel straight between the receive buffers. */
+void allgather_recursive_doubling(struct builder *builder)
+{
+    int rank = builder->problem->rank, size = builder->problem->size;
+    struct span own = own_block(builder);
+    int64_t distance = 1;
+    while (2 * distance < size) distance *= 2;
+    for (; distance >= 1; distance /= 2) {
+        int to = ring_after(rank, (int)distance, size), from = ring_before(rank, (int)distance, size);
+        for (int64_t offset = 0; offset + distance < size; offset += 2 * distance) {
+            builder_round(builder, (unsigned)offset);
+            builder_receive(builder, block(builder, ring_before(from, (int)offset, size)), from);
+            builder_send(builder, offset ? block(builder, ring_before(rank, (int)offset, size)) : own, to);
+        }
+    }
+}

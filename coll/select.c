@@ -1,0 +1,184 @@
+/* select.c - the table of algorithms, and the choice among them. */
+#include "coll/select.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ANY_SIZE SIZE_MAX
+#define ON_REQUEST 0
+#define KIB ((size_t)1024)
+
+/* Limits are where the algorithms cross between processes of one node; between nodes start-up costs are higher and the small-message algorithms
+ * hold out longer, so that a limit of this order is right there too (Thakur, Rabenseifner and Gropp 2005, figures 8 to 12). */
+static const struct coll_algorithm barrier_table[] = {
+    {"dissemination", barrier_dissemination, 2, ANY_SIZE, false},
+    {"tree", barrier_tree, 2, ON_REQUEST, false},
+    {0},
+};
+static const struct coll_algorithm bcast_table[] = {
+    {"binomial", bcast_binomial, 2, 32 * KIB, false},
+    {"scatter_allgather", bcast_scatter_allgather, 4, 512 * KIB, false},
+    {"pipeline", bcast_pipeline, 3, ANY_SIZE, false},
+    {"binomial", bcast_binomial, 2, ANY_SIZE, false},
+    {0},
+};
+static const struct coll_algorithm reduce_table[] = {
+    {"binomial", reduce_binomial, 2, 8 * KIB, false},
+    {"rabenseifner", reduce_rabenseifner, 2, ANY_SIZE, false},
+    {0},
+};
+static const struct coll_algorithm allreduce_table[] = {
+    {"recursive_doubling", allreduce_recursive_doubling, 2, 4 * KIB, false},
+    {"rabenseifner", allreduce_rabenseifner, 2, 512 * KIB, false},
+    {"ring", allreduce_ring, 3, ANY_SIZE, true},
+    {"rabenseifner", allreduce_rabenseifner, 2, ANY_SIZE, false},
+    {"reduce_bcast", allreduce_reduce_bcast, 2, ON_REQUEST, false},
+    {0},
+};
+static const struct coll_algorithm allgather_table[] = {
+    {"bruck", allgather_bruck, 3, 4 * KIB, false},
+    {"recursive_doubling", allgather_recursive_doubling, 2, 128 * KIB, false},
+    {"ring", allgather_ring, 2, ANY_SIZE, false},
+    {0},
+};
+static const struct coll_algorithm alltoall_table[] = {
+    {"bruck", alltoall_bruck, 8, 128, false},
+    {"direct", alltoall_direct, 2, 32 * KIB, false},
+    {"pairwise", alltoall_pairwise, 2, ANY_SIZE, false},
+    {0},
+};
+
+static const struct {
+    const char *text, *measure;
+    const struct coll_algorithm *algorithms;
+    enum base_config_id config;
+} table[COLL_NAMES] = {
+    [COLL_BARRIER] = {"barrier", "", barrier_table, CONFIG_COLL_BARRIER},
+    [COLL_BCAST] = {"bcast", "bytes of the buffer", bcast_table, CONFIG_COLL_BCAST},
+    [COLL_REDUCE] = {"reduce", "bytes of each rank's vector", reduce_table, CONFIG_COLL_REDUCE},
+    [COLL_ALLREDUCE] = {"allreduce", "bytes of each rank's vector", allreduce_table, CONFIG_COLL_ALLREDUCE},
+    [COLL_ALLGATHER] = {"allgather", "bytes that each rank receives", allgather_table, CONFIG_COLL_ALLGATHER},
+    [COLL_ALLTOALL] = {"alltoall", "bytes from one rank to another", alltoall_table, CONFIG_COLL_ALLTOALL},
+};
+
+const struct coll_algorithm *coll_algorithms(enum coll_name name)
+{
+    return table[name].algorithms;
+}
+
+const char *coll_name_text(enum coll_name name)
+{
+    return table[name].text;
+}
+
+static int find(enum coll_name name, const char *wanted, const struct coll_algorithm **found)
+{
+    *found = NULL;
+    if (!wanted || !wanted[0] || !strcmp(wanted, "auto")) return NCCLX_SUCCESS;
+    for (const struct coll_algorithm *algorithm = table[name].algorithms; algorithm->name; algorithm++) {
+        if (strcmp(wanted, algorithm->name)) continue;
+        *found = algorithm;
+        return NCCLX_SUCCESS;
+    }
+    return base_error(NCCLX_ERR_CONFIG, "\"%s\" is not an algorithm of %s; ncclx-info --coll lists them", wanted, table[name].text);
+}
+
+int coll_choice_read(struct coll_choice *choice, const struct base_config *config)
+{
+    for (int name = 0; name < COLL_NAMES; name++) {
+        int error = find((enum coll_name)name, config->value[table[name].config].text, &choice->forced[name]);
+        if (error) return error;
+    }
+    return NCCLX_SUCCESS;
+}
+
+size_t coll_measure(const struct coll_problem *problem)
+{
+    return problem->name == COLL_ALLGATHER ? problem->bytes * (size_t)problem->size : problem->bytes;
+}
+
+bool coll_can(const struct coll_algorithm *algorithm, const struct coll_problem *problem)
+{
+    return problem->commutative || !algorithm->commutative_only;
+}
+
+const struct coll_algorithm *coll_select(const struct coll_choice *choice, const struct coll_problem *problem)
+{
+    const struct coll_algorithm *algorithm = choice->forced[problem->name];
+    size_t bytes = coll_measure(problem);
+    if (algorithm && coll_can(algorithm, problem)) return algorithm;
+    algorithm = table[problem->name].algorithms;
+    while (problem->size < algorithm->least_ranks || bytes > algorithm->most_bytes || !coll_can(algorithm, problem)) algorithm++;
+    return algorithm;
+}
+
+/* ---- The table for people -------------------------------------------------------------------------------------- */
+
+struct text {
+    char *bytes;
+    size_t used, room;
+    bool failed;
+};
+
+static void __attribute__((format(printf, 2, 3))) add(struct text *text, const char *format, ...)
+{
+    char line[256];
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (length < 0 || (size_t)length >= sizeof line) length = (int)strlen(line);
+    if (text->used + (size_t)length + 1 > text->room) {
+        size_t room = 2 * text->room + sizeof line;
+        char *moved = base_realloc(AREA_COLL, text->bytes, room);
+        if (!moved) text->failed = true;
+        if (!moved) return;
+        text->bytes = moved;
+        text->room = room;
+    }
+    memcpy(text->bytes + text->used, line, (size_t)length + 1);
+    text->used += (size_t)length;
+}
+
+static void explain(struct text *text, enum coll_name name, int ranks, const struct coll_algorithm *forced, const char *source)
+{
+    size_t from = 0;
+    bool rest = false; /* the remaining sizes are taken by an earlier line */
+    add(text, "%s%s%s\n", table[name].text, table[name].measure[0] ? ", by " : "", table[name].measure);
+    if (forced)
+        add(text, "  %-20s always%s: asked for by %s\n", forced->name,
+            forced->commutative_only ? ", unless the operation is not commutative" : "", source);
+    for (const struct coll_algorithm *algorithm = table[name].algorithms; algorithm->name; algorithm++) {
+        if (forced && !forced->commutative_only) return;
+        if (algorithm->most_bytes == ON_REQUEST) {
+            add(text, "  %-20s only on request\n", algorithm->name);
+        } else if (ranks < algorithm->least_ranks) {
+            add(text, "  %-20s only from %d ranks up\n", algorithm->name, algorithm->least_ranks);
+        } else if (rest) {
+            add(text, "  %-20s instead, when the operation is not commutative\n", algorithm->name);
+        } else if (algorithm->most_bytes == ANY_SIZE) {
+            if (from) add(text, "  %-20s above %zu bytes\n", algorithm->name, from);
+            else add(text, "  %-20s at any size\n", algorithm->name);
+            rest = true;
+            if (!algorithm->commutative_only && algorithm[1].name && algorithm[1].most_bytes != ON_REQUEST) return;
+        } else {
+            add(text, "  %-20s up to %zu bytes\n", algorithm->name, algorithm->most_bytes);
+            from = algorithm->most_bytes;
+        }
+    }
+}
+
+char *coll_explain(const struct base_config *config, int ranks)
+{
+    struct text text = {0};
+    struct coll_choice choice;
+    if (coll_choice_read(&choice, config)) return NULL;
+    add(&text, "Algorithms for %d rank%s (NCCLX_COLL_* asks for another one):\n", ranks, ranks == 1 ? ": nothing to choose" : "s");
+    for (int name = 0; name < COLL_NAMES; name++)
+        explain(&text, (enum coll_name)name, ranks, choice.forced[name], base_config_table()[table[name].config].name);
+    if (!text.failed) return text.bytes;
+    base_free(AREA_COLL, text.bytes);
+    base_error(NCCLX_ERR_NO_MEM, "no memory to list the algorithms");
+    return NULL;
+}

@@ -1,0 +1,33 @@
+/* select.h - which algorithm serves a collective. The choice depends only on what all ranks share, so all of them make the same. */
+#ifndef COLL_SELECT_H
+#define COLL_SELECT_H
+
+#include "coll/algorithms.h"
+
+struct coll_algorithm {
+    const char *name; /* as in NCCLX_COLL_* */
+    algorithm_fn build;
+    /* Chosen by itself for at least so many ranks and at most so many bytes (coll_measure); most_bytes 0: only on request. */
+    int least_ranks;
+    size_t most_bytes;
+    bool commutative_only; /* takes operands in another order than that of ranks */
+};
+
+/* The algorithms of a collective, in order of preference; ends with a null name. The first that fits is taken. */
+const struct coll_algorithm *coll_algorithms(enum coll_name name);
+const char *coll_name_text(enum coll_name name);
+
+/* NCCLX_COLL_*: forced[name] is the algorithm asked for, or null. */
+struct coll_choice {
+    const struct coll_algorithm *forced[COLL_NAMES];
+};
+int coll_choice_read(struct coll_choice *choice, const struct base_config *config);
+
+/* The bytes by which algorithms are told apart: one rank's vector (bcast, reduce, allreduce), what each rank receives (allgather), one block
+ * (alltoall). */
+size_t coll_measure(const struct coll_problem *problem);
+bool coll_can(const struct coll_algorithm *algorithm, const struct coll_problem *problem);
+/* One that was asked for but cannot do the case (coll_can) gives way to the automatic choice. Never null. */
+const struct coll_algorithm *coll_select(const struct coll_choice *choice, const struct coll_problem *problem);
+
+#endif
