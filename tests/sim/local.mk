@@ -5,3 +5,11 @@ SIM_ENGINE = tests/sim/engine.c tests/sim/engine.h
 sim_tests += tests/sim/matching
 tests_sim_matching_SOURCES = tests/sim/matching.c pml/match.c pml/protocol.c $(SIM_ENGINE)
 tests_sim_matching_CPPFLAGS = $(SIM_CPPFLAGS)
+EXTRA_DIST += $(SIM_ENGINE)
+
+sim_tests += tests/sim/coll
+tests_sim_coll_SOURCES = tests/sim/coll.c tests/sim/coll_world.c tests/sim/coll_world.h $(SIM_ENGINE) \
+	coll/allgather.c coll/allreduce.c coll/alltoall.c coll/barrier.c coll/bcast.c coll/executor.c coll/halving.c \
+	coll/reduce.c coll/schedule.c coll/select.c
+tests_sim_coll_CPPFLAGS = $(SIM_CPPFLAGS)
+tests_sim_coll_LDADD = $(CORE_LIBS)
