@@ -2,6 +2,7 @@
 #
 #   tests/unit/NAME.c  cmocka, sees hidden symbols      -> unit_tests
 #   tests/sim/NAME.c   the simulator, TAP by itself     -> sim_tests
+#   tests/fuzz/NAME.c  fuzzers, TAP by themselves       -> fuzz_tests
 #   tests/mp/NAME.c    programs of several ranks, public interface only, started by scripts -> mp_programs
 #   tests/NAME.t       scripts (bash, tests/lib.sh)     -> script_tests; plain_script_tests gain nothing from sanitizers
 #
@@ -19,15 +20,16 @@ plain_script_tests = tests/tree.t
 include tests/unit/local.mk
 include tests/sim/local.mk
 include tests/mp/local.mk
+include tests/fuzz/local.mk
 include tests/perf/local.mk
 
 EXTRA_DIST += tests/lib.sh tests/one-test $(script_tests) $(plain_script_tests)
-check_PROGRAMS += $(sim_tests) $(mp_programs)
+check_PROGRAMS += $(sim_tests) $(fuzz_tests) $(mp_programs)
 if HAVE_CMOCKA
 check_PROGRAMS += $(unit_tests)
-tap_programs = $(unit_tests) $(sim_tests)
+tap_programs = $(unit_tests) $(sim_tests) $(fuzz_tests)
 else
-tap_programs = $(sim_tests)
+tap_programs = $(sim_tests) $(fuzz_tests)
 endif
 if SANITIZED
 CHECK = $(tap_programs) $(script_tests)

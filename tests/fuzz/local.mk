@@ -1,0 +1,13 @@
+# Fuzzers, one for each parser. `make check` runs each over its corpus and 20000 fixed changes of it. To search on, guided by coverage:
+#     ../configure CC=clang --disable-static --enable-sanitizers=address,undefined,fuzzer-no-link
+#     make fuzz FUZZER=config && ./fuzz found ../tests/fuzz/corpus/config
+FUZZ_DRIVER = tests/fuzz/driver.c tests/fuzz/fuzz.h
+fuzz_tests = tests/fuzz/config
+tests_fuzz_config_SOURCES = tests/fuzz/config.c $(FUZZ_DRIVER)
+tests_fuzz_config_LDADD = $(CORE_LIBS)
+EXTRA_DIST += tests/fuzz/corpus
+
+fuzz: libncclx_core.la
+	$(AM_V_at)$(MAKE) tests/fuzz/$(FUZZER).$(OBJEXT)
+	$(AM_V_CCLD)$(LINK) -fsanitize=fuzzer tests/fuzz/$(FUZZER).$(OBJEXT) $(CORE_LIBS)
+.PHONY: fuzz
