@@ -28,6 +28,10 @@ enum planted_bug {
     BUG_STEP_TWICE,                /* a step is started twice */
     BUG_DONE_EARLY,                /* completion is reported with a step in flight */
     BUG_RESTART_STALE,             /* a second start finds what the first left */
+    /* windows: osc/window_core */
+    BUG_SIGNAL_EARLY,              /* a signal travels with the first piece of its put instead of the last */
+    BUG_FLUSH_FORGETS_QUEUE,       /* a flush asks only for what was sent, not for what waits its turn */
+    BUG_ACKNOWLEDGEMENT_NOT_ASKED, /* the way fills up and nobody asks for an acknowledgement */
     BUG_COUNT
 };
 

@@ -14,3 +14,8 @@ unit_tests += tests/unit/coll_schedule
 tests_unit_coll_schedule_SOURCES = tests/unit/coll_schedule.c tests/sim/coll_world.c tests/sim/coll_world.h
 tests_unit_coll_schedule_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_coll_schedule_LDADD = $(UNIT_LIBS)
+
+unit_tests += tests/unit/window
+tests_unit_window_SOURCES = tests/unit/window.c $(osc_sources)
+tests_unit_window_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_window_LDADD = $(UNIT_LIBS)

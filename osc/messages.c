@@ -1,0 +1,200 @@
+/* messages.c - drives window_core over active messages: where neither loads and stores nor kernel copies reach a target. */
+#include "osc/window.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Origin -------------------------------------------------------------------------------------------------- */
+
+static struct window_operation *take_operation(struct osc *osc)
+{
+    struct window_operation *operation = osc->free_operations;
+    if (!operation) return base_alloc(AREA_OSC, sizeof *operation);
+    osc->free_operations = operation->next;
+    return operation;
+}
+
+static void give_operation(struct osc *osc, struct window_operation *operation)
+{
+    operation->next = osc->free_operations;
+    osc->free_operations = operation;
+}
+
+void osc_message_drop(struct osc_window *window, struct osc_target *target)
+{
+    while (target->origin.head) {
+        struct window_operation *operation = target->origin.head;
+        target->origin.head = operation->next;
+        give_operation(window->face.rt->osc, operation);
+    }
+}
+
+void osc_operations_release(struct osc *osc)
+{
+    while (osc->free_operations) {
+        struct window_operation *operation = osc->free_operations;
+        osc->free_operations = operation->next;
+        base_free(AREA_OSC, operation);
+    }
+}
+
+/* Sends what the core lets out. */
+static int pump(struct osc_window *window, struct osc_target *target)
+{
+    struct ncclx_rt *rt = window->face.rt;
+    struct window_message message;
+    while (!target->error && window_origin_next(&target->origin, &message)) {
+        target->error = pml_am_send(rt, target->peer, OSC_AM_ID, &message.header, sizeof message.header, message.data,
+                                    (size_t)message.bytes);
+        if (message.finished) give_operation(rt->osc, message.finished);
+    }
+    return target->error;
+}
+
+int osc_message_submit(struct osc_window *window, struct osc_target *target, const struct window_operation *model)
+{
+    struct osc *osc = window->face.rt->osc;
+    if (target->error) return base_error(target->error, "an earlier operation to rank %d of the window failed", target->rank);
+    struct window_operation *operation = take_operation(osc);
+    if (!operation) return base_error(NCCLX_ERR_NO_MEM, "no memory for a window operation to rank %d", target->rank);
+    *operation = *model;
+    window_origin_submit(&target->origin, operation);
+    return pump(window, target);
+}
+
+void osc_message_flush_start(struct osc_window *window, struct osc_target *target)
+{
+    window_origin_flush(&target->origin);
+    (void)pump(window, target);
+}
+
+static void describe_flush(const void *arg, char *text, size_t bytes)
+{
+    const struct osc_target *target = arg;
+    snprintf(text, bytes, "rank %d has acknowledged %" PRIu64 " of %" PRIu64 " window messages, operations %s", target->rank,
+             target->origin.acked, target->origin.last, target->origin.head ? "queued" : "all sent");
+}
+
+static bool flushed(const struct osc_target *target, bool here)
+{
+    return here ? window_origin_idle_here(&target->origin) : window_origin_idle(&target->origin);
+}
+
+int osc_message_flush(struct osc_window *window, struct osc_target *target, bool here, const char *call)
+{
+    struct ncclx_rt *rt = window->face.rt;
+    if (!here) window_origin_flush(&target->origin);
+    int error = pump(window, target);
+    if (error || flushed(target, here)) return error;
+    struct base_wait wait;
+    base_wait_begin(&wait, rt, call, describe_flush, target);
+    while (!error && !target->error && !flushed(target, here))
+        if (!base_progress(rt)) error = base_wait_idle(&wait);
+    base_wait_end(&wait);
+    if (error || !target->error) return error;
+    return base_error(target->error, "the way to rank %d of the window failed", target->rank);
+}
+
+/* ---- Target -------------------------------------------------------------------------------------------------- */
+
+/* A peer that breaks the protocol is ignored: nothing it sends may harm this rank, nor fill its log. */
+static void refuse(struct osc *osc, int source, const char *what)
+{
+    if ((osc->refused & (osc->refused + 1)) == 0) /* the 1st, 2nd, 4th, 8th, ... */
+        base_log(AREA_OSC, LOG_WARN, "window message from rank %d dropped: %s", source, what);
+    osc->refused++;
+}
+
+static struct window_target *incoming(struct osc_window *window, int rank)
+{
+    if (!window->incoming[rank]) window->incoming[rank] = base_calloc(AREA_OSC, 1, sizeof *window->incoming[rank]);
+    return window->incoming[rank];
+}
+
+static void answer(struct osc_window *window, int peer, struct window_header *header, const void *data, size_t bytes)
+{
+    header->rank = window->face.comm->rank;
+    header->bytes = bytes;
+    header->flags = 0;
+    header->slot = header->value = 0;
+    if (pml_am_send(window->face.rt, peer, OSC_AM_ID, header, sizeof *header, data, bytes))
+        base_log(AREA_OSC, LOG_WARN, "rank %d could not be answered: %s", peer, base_error_detail());
+}
+
+static void send_data(struct osc_window *window, int peer, const struct window_header *request)
+{
+    size_t most = pml_am_max(window->face.rt, peer);
+    const char *from = window->base + request->offset;
+    struct window_header header = *request;
+    header.kind = WINDOW_DATA;
+    for (uint64_t done = 0; done < request->bytes && most;) {
+        size_t bytes = request->bytes - done < most ? (size_t)(request->bytes - done) : most;
+        header.offset = done;
+        answer(window, peer, &header, from + done, bytes);
+        done += bytes;
+    }
+}
+
+static void handle_request(struct osc_window *window, int peer, const struct window_header *header, const void *data,
+                           size_t bytes)
+{
+    struct window_limits limits = {.bytes = window->bytes, .slots = window->slot_count};
+    struct window_request request;
+    struct window_target *target = incoming(window, header->rank);
+    if (!target) {
+        refuse(window->face.rt->osc, peer, "no memory");
+        return;
+    }
+    if (window_target_receive(target, header, bytes, &limits, &request)) {
+        refuse(window->face.rt->osc, peer, "it is out of order or out of the window's bounds");
+        return;
+    }
+    if (request.write) osc_copy(window->base + header->offset, data, bytes);
+    if (request.signal) osc_slot_raise(&window->slots[header->slot], header->signal_op, header->value);
+    if (request.read) send_data(window, peer, header);
+    if (request.acknowledge) {
+        struct window_header reply = *header;
+        reply.kind = WINDOW_ACK;
+        reply.offset = 0;
+        answer(window, peer, &reply, NULL, 0);
+    }
+}
+
+static void handle_answer(struct osc_window *window, int peer, const struct window_header *header, const void *data,
+                          size_t bytes)
+{
+    struct osc_target *target = window->targets[header->rank];
+    char *to = NULL;
+    if (!target || !osc_target_needs_messages(target) || window_origin_receive(&target->origin, header, bytes, &to)) {
+        refuse(window->face.rt->osc, peer, "it answers nothing that was asked");
+        return;
+    }
+    if (to) osc_copy(to, data, bytes);
+    (void)pump(window, target); /* a failure stays in target->error, for the next call */
+}
+
+void osc_message_arrived(struct ncclx_rt *rt, int source, const void *bytes_of_header, size_t header_bytes, const void *data,
+                         size_t bytes, void *arg)
+{
+    struct osc *osc = arg;
+    struct window_header header;
+    (void)rt;
+    if (header_bytes != sizeof header) {
+        refuse(osc, source, "its header has the wrong size");
+        return;
+    }
+    memcpy(&header, bytes_of_header, sizeof header);
+    struct osc_window *window = header.version == WINDOW_VERSION ? osc_window_find(osc, header.window) : NULL;
+    if (!window) {
+        refuse(osc, source, "its window is not known here");
+        return;
+    }
+    const struct ncclx_comm *comm = window->face.comm;
+    if (header.rank < 0 || header.rank >= comm->size || base_comm_world(comm, header.rank) != source || header.rank == comm->rank) {
+        refuse(osc, source, "it names another sender");
+        return;
+    }
+    if (header.kind == WINDOW_ACK || header.kind == WINDOW_DATA) handle_answer(window, source, &header, data, bytes);
+    else handle_request(window, source, &header, data, bytes);
+}

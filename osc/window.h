@@ -1,0 +1,132 @@
+/* window.h - a window as osc sees it; private to this folder.
+ *
+ * One path to each target and region is found when the target is first used: stores in memory that is mapped here (DIRECT), copies by the
+ * kernel (COPY), or messages (MESSAGE, window_core.h). Direct puts and kernel copies are complete in the target's memory when they return.
+ */
+#ifndef OSC_WINDOW_H
+#define OSC_WINDOW_H
+
+#include "osc/osc.h"
+#include "osc/window_core.h"
+
+#include <stdatomic.h>
+
+#define OSC_AM_ID 0
+#define OSC_WINDOW_BUCKETS 64
+#define OSC_MAX_SLOTS (UINT64_C(1) << 32)
+
+/* What each rank tells the others when the window is made. */
+struct osc_card {
+    uint32_t version;
+    int32_t status;  /* why this rank cannot take part; SUCCESS */
+    uint64_t bytes, unit, slots;
+    uint64_t slots_offset; /* where the slots are in the memory that slots_card describes */
+    uint32_t shared; /* 1: memory and slots are one region, memory_card's */
+    uint32_t reserved;
+    struct pml_region_card memory_card, slots_card;
+};
+
+/* Another rank's part of the window, as this rank reaches it. Made on first use. */
+struct osc_target {
+    char *memory;            /* DIRECT, else null */
+    uint64_t *slots;         /* signals are atomic operations here; null: they are messages */
+    uint64_t bytes, unit, slot_count;
+    bool copied;             /* memory is reached by kernel copies */
+    bool put_open, get_open; /* puts or gets since the last call that orders them: what win_free calls "in flight" */
+    int rank, peer;          /* in the window, in the job */
+    int error;               /* the way to it failed: every later call says so */
+    struct pml_region *memory_region, *slots_region; /* the same one, or null */
+    struct osc_target *next; /* targets used so far */
+    struct window_origin origin; /* of messages to it */
+};
+
+struct osc_window {
+    struct ncclx_win face; /* first: what runtime/ sees */
+    char *base;
+    uint64_t bytes, unit, slot_count;
+    uint64_t *slots;
+    void *segment; /* memory of pml_mem_alloc that the window owns: slots, and the window's own memory if it allocated it */
+    bool locked;   /* between lock_all and unlock_all */
+    struct osc_card *cards;          /* of every rank */
+    struct osc_target **targets;     /* by rank; null until used */
+    struct osc_target *used;
+    struct window_target **incoming; /* by rank: messages from it; null until one comes */
+    int *verdicts;                   /* by rank: room for agreements, so that none fails for want of memory */
+    struct osc_window *next;         /* in its bucket */
+};
+
+struct osc {
+    struct osc_window *buckets[OSC_WINDOW_BUCKETS]; /* by context of their communicator */
+    struct window_operation *free_operations;
+    uint64_t refused; /* messages that broke the protocol */
+};
+
+/* ---- targets.c: windows by id, targets on first use ---------------------------------------------------------- */
+
+struct osc_window *osc_window_find(struct osc *osc, uint64_t id);
+void osc_window_add(struct osc *osc, struct osc_window *window);
+void osc_window_remove(struct osc *osc, struct osc_window *window);
+int osc_target_attach(struct osc_window *window, int rank, struct osc_target **target);
+void osc_targets_detach(struct osc_window *window);
+bool osc_target_needs_messages(const struct osc_target *target);
+
+static inline struct osc_window *osc_window_of(struct ncclx_win *win)
+{
+    return (struct osc_window *)win;
+}
+
+static inline uint64_t osc_window_id(const struct osc_window *window)
+{
+    return window->face.comm->context;
+}
+
+static inline int osc_target_find(struct osc_window *window, int rank, struct osc_target **target)
+{
+    if (__builtin_expect(rank >= 0 && rank < window->face.comm->size && window->targets[rank] != NULL, 1)) {
+        *target = window->targets[rank];
+        return NCCLX_SUCCESS;
+    }
+    return osc_target_attach(window, rank, target);
+}
+
+/* ---- messages.c: the driver of window_core over active messages --------------------------------------------- */
+
+/* Runs in progress, of this or the agent's thread, under the lock. */
+void osc_message_arrived(struct ncclx_rt *rt, int source, const void *header, size_t header_bytes, const void *data,
+                         size_t bytes, void *arg);
+/* Queues an operation described by `model` and sends what may be sent. */
+int osc_message_submit(struct osc_window *window, struct osc_target *target, const struct window_operation *model);
+/* Asks for the acknowledgement of everything so far; failures show in the flush that follows. */
+void osc_message_flush_start(struct osc_window *window, struct osc_target *target);
+/* Until every operation to the target is complete there, or (here) its buffers are free again. */
+int osc_message_flush(struct osc_window *window, struct osc_target *target, bool here, const char *call);
+/* Gives up what was never sent. */
+void osc_message_drop(struct osc_window *window, struct osc_target *target);
+void osc_operations_release(struct osc *osc);
+
+/* ---- Memory -------------------------------------------------------------------------------------------------- */
+
+/* Copies into or out of memory that another rank may look at meanwhile: a whole aligned word is never seen half written. */
+static inline void osc_copy(void *to, const void *from, size_t bytes)
+{
+    if (bytes == 8 && ((uintptr_t)to | (uintptr_t)from) % 8 == 0)
+        __atomic_store_n((uint64_t *)to, __atomic_load_n((const uint64_t *)from, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+    else if (bytes == 4 && ((uintptr_t)to | (uintptr_t)from) % 4 == 0)
+        __atomic_store_n((uint32_t *)to, __atomic_load_n((const uint32_t *)from, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+    else
+        __builtin_memmove(to, from, bytes);
+}
+
+/* Every way raises slots with these instructions, so ways mix. Release: the data of this origin before it is visible first. */
+static inline void osc_slot_raise(uint64_t *slot, ncclx_signal_op_t op, uint64_t value)
+{
+    if (op == NCCLX_SIGNAL_ADD) __atomic_fetch_add(slot, value, __ATOMIC_RELEASE);
+    else __atomic_store_n(slot, value, __ATOMIC_RELEASE);
+}
+
+static inline uint64_t osc_slot_read(const uint64_t *slot)
+{
+    return __atomic_load_n(slot, __ATOMIC_ACQUIRE);
+}
+
+#endif

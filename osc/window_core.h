@@ -1,0 +1,138 @@
+/* window_core.h - the protocol of a window between two ranks where memory access does not reach: pure state machines.
+ *
+ * The origin turns puts, gets and signals into numbered messages, in the order they were called; the way between two ranks keeps order. The
+ * target handles them one by one and acknowledges cumulatively, when asked: acknowledged means complete in the target's memory. Because
+ * a signal travels behind the puts before it, it needs no flush.
+ *
+ *     origin                                target
+ *       PUT 1, PUT 2 (+ signal), GET 3  ->    writes, raises the slot, reads
+ *                                       <-  DATA 3                     (implies that 1 and 2 are handled)
+ *       FLUSH 4 (acknowledge)           ->
+ *                                       <-  ACK 4
+ *
+ * At most WINDOW_DEPTH messages are on their way from one origin to one target, so a slow target holds the origin back instead of filling
+ * its memory. Buffers of operations stay with the caller until their messages have been made.
+ *
+ * The cores take events and give messages. They do not allocate, lock, wait, or touch a transport or a window's memory.
+ */
+#ifndef OSC_WINDOW_CORE_H
+#define OSC_WINDOW_CORE_H
+
+#include "runtime/ncclx.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define WINDOW_DEPTH 32 /* messages not yet acknowledged; half of it apart, an acknowledgement is asked for */
+#define WINDOW_VERSION 1
+
+enum window_kind {
+    WINDOW_PUT = 1,
+    WINDOW_GET = 2,
+    WINDOW_SIGNAL = 3,
+    WINDOW_FLUSH = 4, /* carries nothing but the wish to be acknowledged */
+    WINDOW_ACK = 5,   /* target to origin: everything up to `sequence` is complete */
+    WINDOW_DATA = 6   /* target to origin: part of the answer to GET `sequence` */
+};
+
+enum { WINDOW_WANTS_ACK = 1, WINDOW_HAS_SIGNAL = 2 };
+
+/* On the wire, in front of the data. Both ends are of one architecture. */
+struct window_header {
+    uint64_t window;
+    uint64_t sequence;
+    uint64_t offset; /* bytes: in the target's window; DATA: in the piece that the GET asked for */
+    uint64_t bytes;  /* of the data; GET: wanted */
+    uint64_t slot, value;
+    int32_t rank;    /* of the sender in the window */
+    uint8_t kind, flags, signal_op, version;
+};
+
+/* ---- Origin: one a window and target ------------------------------------------------------------------------- */
+
+struct window_operation {
+    struct window_operation *next;
+    enum window_kind kind; /* PUT, GET or SIGNAL */
+    const char *from;      /* PUT */
+    char *to;              /* GET */
+    uint64_t offset, bytes;
+    uint64_t made;         /* bytes whose messages have been made */
+    bool has_signal;       /* PUT with a signal, SIGNAL */
+    ncclx_signal_op_t signal_op;
+    uint64_t slot, value;
+};
+
+struct window_origin {
+    uint64_t window;
+    int32_t rank;
+    uint64_t piece;   /* bytes that one message carries at most, > 0 */
+    uint64_t last;    /* sequence number of the newest message; the first one is 1 */
+    uint64_t asked;   /* newest message that asked for an acknowledgement */
+    uint64_t acked;   /* everything up to this is complete */
+    uint64_t flushed; /* everything up to this has to be acknowledged soon */
+    struct window_operation *head, *tail;
+    unsigned get_first, get_count; /* GETs without their data, in the order sent */
+    struct {
+        uint64_t sequence;
+        char *to;
+        uint64_t bytes, received;
+    } gets[WINDOW_DEPTH];
+};
+
+void window_origin_init(struct window_origin *origin, uint64_t window, int rank, uint64_t piece);
+/* Queues an operation; `made` and `next` are set here. Until it comes back from window_origin_next it belongs to the core. */
+void window_origin_submit(struct window_origin *origin, struct window_operation *operation);
+/* From now on everything submitted so far is driven to its acknowledgement. */
+void window_origin_flush(struct window_origin *origin);
+
+struct window_message {
+    struct window_header header;
+    const void *data;
+    uint64_t bytes;                     /* of data */
+    struct window_operation *finished;  /* the operation whose last message this is: its owner's again once the message is sent */
+};
+/* The next message to send; false: nothing, or WINDOW_DEPTH are on their way. */
+bool window_origin_next(struct window_origin *origin, struct window_message *message);
+/* An ACK or DATA came. For DATA, *to is where its bytes go. ERR_TRANSPORT: not what was asked for, nothing changed. */
+int window_origin_receive(struct window_origin *origin, const struct window_header *header, uint64_t bytes, char **to);
+
+/* Every operation is complete at the target. */
+static inline bool window_origin_idle(const struct window_origin *origin)
+{
+    return !origin->head && origin->acked == origin->last;
+}
+
+/* Buffers of every operation are the caller's again. */
+static inline bool window_origin_idle_here(const struct window_origin *origin)
+{
+    return !origin->head && origin->get_count == 0;
+}
+
+/* ---- Target: one a window and origin ------------------------------------------------------------------------- */
+
+struct window_target {
+    uint64_t handled; /* sequence number of the newest message handled */
+};
+
+struct window_limits {
+    uint64_t bytes, slots; /* of this rank's part of the window */
+};
+
+/* What the header asks for, after every field was checked: in this order. */
+struct window_request {
+    bool write;  /* the data goes to [offset, offset + bytes) */
+    bool read;   /* [offset, offset + bytes) is sent back as DATA */
+    bool signal; /* then the slot is raised */
+    bool acknowledge;
+};
+/* ERR_TRANSPORT: out of order, or a field that lies; nothing changed. */
+int window_target_receive(struct window_target *target, const struct window_header *header, uint64_t bytes,
+                          const struct window_limits *limits, struct window_request *request);
+
+/* True when [offset, offset + bytes) lies in `size` bytes. */
+static inline bool window_within(uint64_t offset, uint64_t bytes, uint64_t size)
+{
+    return offset <= size && bytes <= size - offset;
+}
+
+#endif

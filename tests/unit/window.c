@@ -1,0 +1,531 @@
+/* window.c - windows over a stand-in for pml: ranks are threads, every way to reach memory can be chosen.
+ *
+ * Functions of pml that osc calls are defined here, so the linker does not take the real ones. Active messages are queues that the ranks'
+ * pollers empty, in order, never in the sender's call.
+ */
+#include "osc/window.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define RANKS 3
+#define AM_MAX 100
+#define BYTES 6000
+#define SLOTS 5
+
+/* ---- The stand-in -------------------------------------------------------------------------------------------- */
+
+struct parcel {
+    struct parcel *next;
+    int source;
+    size_t header_bytes, bytes;
+    char header[PML_AM_HEADER_MAX], data[AM_MAX];
+};
+
+struct rank {
+    struct ncclx_rt rt;
+    struct ncclx_comm comm;
+    pthread_t thread;
+    pthread_mutex_t guard;
+    struct parcel *first, *last;
+};
+
+static struct rank ranks[RANKS];
+static enum pml_access shareable_access, plain_access; /* how memory of pml_mem_alloc, and other memory, is reached */
+static void *shareable[64];
+static pthread_mutex_t shareable_guard = PTHREAD_MUTEX_INITIALIZER;
+static pthread_barrier_t meeting;
+static char exchange[RANKS][sizeof(struct osc_card)];
+static pml_am_fn am_function;
+static atomic_int failed_line;
+static atomic_uint regions_open;
+
+static void expect_at(bool good, int line)
+{
+    int none = 0;
+    if (!good) atomic_compare_exchange_strong(&failed_line, &none, line);
+}
+#define EXPECT(condition) expect_at(condition, __LINE__)
+
+static int shareable_index(const void *start)
+{
+    for (int i = 0; i < 64; i++)
+        if (shareable[i] == start) return i;
+    return -1;
+}
+
+int pml_mem_alloc(struct ncclx_rt *rt, size_t bytes, void **ptr)
+{
+    (void)rt;
+    *ptr = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    if (!*ptr) return base_error(NCCLX_ERR_NO_MEM, "stand-in: no memory");
+    memset(*ptr, 0, bytes);
+    pthread_mutex_lock(&shareable_guard);
+    shareable[shareable_index(NULL)] = *ptr;
+    pthread_mutex_unlock(&shareable_guard);
+    return NCCLX_SUCCESS;
+}
+
+int pml_mem_free(struct ncclx_rt *rt, void *ptr)
+{
+    (void)rt;
+    pthread_mutex_lock(&shareable_guard);
+    shareable[shareable_index(ptr)] = NULL;
+    pthread_mutex_unlock(&shareable_guard);
+    free(ptr);
+    return NCCLX_SUCCESS;
+}
+
+int pml_region_card(struct ncclx_rt *rt, void *base, size_t bytes, struct pml_region_card *card)
+{
+    (void)rt;
+    pthread_mutex_lock(&shareable_guard);
+    *card = (struct pml_region_card){{(uintptr_t)base, bytes, shareable_index(base) >= 0}};
+    pthread_mutex_unlock(&shareable_guard);
+    return NCCLX_SUCCESS;
+}
+
+int pml_region_attach(struct ncclx_rt *rt, int peer, const struct pml_region_card *card, struct pml_region **region)
+{
+    (void)rt;
+    enum pml_access access = card->word[2] ? shareable_access : plain_access;
+    *region = calloc(1, sizeof **region);
+    **region = (struct pml_region){.access = access, .address = card->word[0], .bytes = card->word[1], .peer = peer};
+    if (access == PML_ACCESS_DIRECT) (*region)->pointer = (char *)(uintptr_t)card->word[0];
+    atomic_fetch_add(&regions_open, 1);
+    return NCCLX_SUCCESS;
+}
+
+void pml_region_detach(struct ncclx_rt *rt, struct pml_region *region)
+{
+    (void)rt;
+    atomic_fetch_sub(&regions_open, 1);
+    free(region);
+}
+
+int pml_region_write(struct ncclx_rt *rt, struct pml_region *region, size_t offset, const void *from, size_t bytes)
+{
+    (void)rt;
+    EXPECT(region->access == PML_ACCESS_COPY && offset <= region->bytes && bytes <= region->bytes - offset);
+    memcpy((char *)(uintptr_t)region->address + offset, from, bytes);
+    return NCCLX_SUCCESS;
+}
+
+int pml_region_read(struct ncclx_rt *rt, struct pml_region *region, size_t offset, void *to, size_t bytes)
+{
+    (void)rt;
+    EXPECT(region->access == PML_ACCESS_COPY && offset <= region->bytes && bytes <= region->bytes - offset);
+    memcpy(to, (char *)(uintptr_t)region->address + offset, bytes);
+    return NCCLX_SUCCESS;
+}
+
+void pml_count_direct(struct ncclx_rt *rt, size_t put_bytes, size_t get_bytes)
+{
+    (void)rt, (void)put_bytes, (void)get_bytes;
+}
+
+int pml_am_register(struct ncclx_rt *rt, unsigned id, pml_am_fn function, void *arg)
+{
+    EXPECT(id < 8 && arg == rt->osc);
+    am_function = function;
+    return NCCLX_SUCCESS;
+}
+
+size_t pml_am_max(struct ncclx_rt *rt, int peer)
+{
+    (void)rt, (void)peer;
+    return AM_MAX;
+}
+
+int pml_am_send(struct ncclx_rt *rt, int peer, unsigned id, const void *header, size_t header_bytes, const void *data,
+                size_t bytes)
+{
+    struct rank *to = &ranks[peer];
+    struct parcel *parcel = calloc(1, sizeof *parcel);
+    EXPECT(id == OSC_AM_ID && header_bytes <= PML_AM_HEADER_MAX && bytes <= AM_MAX && peer != rt->job.rank);
+    parcel->source = rt->job.rank;
+    parcel->header_bytes = header_bytes;
+    parcel->bytes = bytes;
+    memcpy(parcel->header, header, header_bytes);
+    if (bytes) memcpy(parcel->data, data, bytes);
+    pthread_mutex_lock(&to->guard);
+    if (to->first) to->last->next = parcel;
+    else to->first = parcel;
+    to->last = parcel;
+    pthread_mutex_unlock(&to->guard);
+    return NCCLX_SUCCESS;
+}
+
+static int poll_messages(void *arg)
+{
+    struct rank *rank = arg;
+    pthread_mutex_lock(&rank->guard);
+    struct parcel *parcel = rank->first;
+    if (parcel) rank->first = parcel->next;
+    pthread_mutex_unlock(&rank->guard);
+    if (!parcel) return 0;
+    am_function(&rank->rt, parcel->source, parcel->header, parcel->header_bytes, parcel->data, parcel->bytes, rank->rt.osc);
+    free(parcel);
+    return 1;
+}
+
+static int meet(struct ncclx_comm *comm)
+{
+    base_rt_unlock(comm->rt);
+    pthread_barrier_wait(&meeting);
+    base_rt_lock(comm->rt);
+    return NCCLX_SUCCESS;
+}
+
+static int gather(struct ncclx_comm *comm, const void *mine, void *all, size_t bytes)
+{
+    memcpy(exchange[comm->rank], mine, bytes);
+    meet(comm);
+    for (int i = 0; i < RANKS; i++) memcpy((char *)all + (size_t)i * bytes, exchange[i], bytes);
+    return meet(comm);
+}
+
+static const struct base_comm_services services = {.barrier = meet, .allgather = gather};
+
+/* ---- Running ranks ------------------------------------------------------------------------------------------- */
+
+static void (*program)(struct rank *rank);
+
+static void *run_rank(void *arg)
+{
+    struct rank *rank = arg;
+    base_rt_lock(&rank->rt);
+    program(rank);
+    meet(&rank->comm);
+    base_rt_unlock(&rank->rt);
+    base_agent_stop(&rank->rt);
+    return NULL;
+}
+
+static void start_rank(int i)
+{
+    static char *no_environment[] = {NULL};
+    struct rank *rank = &ranks[i];
+    memset(rank, 0, sizeof *rank);
+    assert_int_equal(base_rt_init(&rank->rt, no_environment), NCCLX_SUCCESS);
+    rank->rt.job.rank = i;
+    rank->rt.job.size = RANKS;
+    rank->rt.spin_limit = 1;
+    pthread_mutex_init(&rank->guard, NULL);
+    rank->comm = (struct ncclx_comm){
+        .rt = &rank->rt, .context = 64, .rank = i, .size = RANKS, .services = &services, .name = "test"};
+    assert_int_equal(osc_init(&rank->rt), NCCLX_SUCCESS);
+    assert_int_equal(base_rt_add_poller(&rank->rt, poll_messages, rank), NCCLX_SUCCESS);
+}
+
+static void run_with(void (*function)(struct rank *rank), enum pml_access of_shareable, enum pml_access of_plain)
+{
+    shareable_access = of_shareable;
+    plain_access = of_plain;
+    program = function;
+    failed_line = 0;
+    pthread_barrier_init(&meeting, NULL, RANKS);
+    for (int i = 0; i < RANKS; i++) start_rank(i);
+    for (int i = 0; i < RANKS; i++) pthread_create(&ranks[i].thread, NULL, run_rank, &ranks[i]);
+    for (int i = 0; i < RANKS; i++) pthread_join(ranks[i].thread, NULL);
+    for (int i = 0; i < RANKS; i++) {
+        osc_finalize(&ranks[i].rt);
+        base_rt_release(&ranks[i].rt);
+    }
+    pthread_barrier_destroy(&meeting);
+    if (failed_line) fail_msg("ways %d and %d: expectation at line %d", of_shareable, of_plain, failed_line);
+    assert_int_equal(regions_open, 0);
+    struct base_area_usage usage;
+    base_area_usage(AREA_OSC, &usage);
+    assert_int_equal(usage.bytes, 0);
+}
+
+static void run_all_ways(void (*function)(struct rank *rank))
+{
+    run_with(function, PML_ACCESS_DIRECT, PML_ACCESS_COPY);
+    run_with(function, PML_ACCESS_DIRECT, PML_ACCESS_MESSAGE);
+    run_with(function, PML_ACCESS_COPY, PML_ACCESS_COPY);
+    run_with(function, PML_ACCESS_MESSAGE, PML_ACCESS_MESSAGE);
+}
+
+/* An allocated window on even calls, else one over `memory`. */
+static struct ncclx_win *make_window(struct rank *rank, void *memory, size_t bytes, size_t unit, char **base)
+{
+    struct ncclx_win *win = NULL;
+    void *allocated = NULL;
+    EXPECT(osc_win_create(&rank->comm, memory, bytes, unit, SLOTS, &allocated, &win) == NCCLX_SUCCESS);
+    *base = allocated;
+    return win;
+}
+
+static char pattern(int rank, size_t i, unsigned round)
+{
+    return (char)((size_t)(rank + 1) * 31 + i * 7 + round * 13);
+}
+
+/* ---- Puts, gets, signals ------------------------------------------------------------------------------------- */
+
+static void put_and_get_on(struct rank *rank, void *memory)
+{
+    static const size_t sizes[] = {0, 1, 4, 8, AM_MAX - 1, AM_MAX, AM_MAX + 1, BYTES - 8};
+    char *base, out[BYTES], back[BYTES];
+    struct ncclx_win *win = make_window(rank, memory, BYTES, 8, &base);
+    if (!win) return;
+    int me = rank->comm.rank, right = (me + 1) % RANKS, left = (me + RANKS - 1) % RANKS;
+    for (unsigned round = 0; round < sizeof sizes / sizeof sizes[0]; round++) {
+        size_t bytes = sizes[round];
+        for (size_t i = 0; i < bytes; i++) out[i] = pattern(me, i, round);
+        EXPECT(osc_put(win, out, bytes, right, 1) == NCCLX_SUCCESS);
+        memset(back, 0, sizeof back);
+        EXPECT(osc_get(win, back, bytes, right, 1) == NCCLX_SUCCESS);
+        EXPECT(osc_flush(win, right) == NCCLX_SUCCESS);
+        EXPECT(memcmp(out, back, bytes) == 0);
+        EXPECT(osc_fence(win) == NCCLX_SUCCESS);
+        for (size_t i = 0; i < bytes; i++) EXPECT(base[8 + i] == pattern(left, i, round));
+        EXPECT(osc_put(win, base + 8, bytes, me, 1) == NCCLX_SUCCESS);
+        EXPECT(osc_fence(win) == NCCLX_SUCCESS);
+    }
+    EXPECT(osc_win_free(win) == NCCLX_SUCCESS);
+}
+
+static void put_and_get(struct rank *rank)
+{
+    static char memory[RANKS][BYTES] __attribute__((aligned(64)));
+    put_and_get_on(rank, NULL);
+    put_and_get_on(rank, memory[rank->comm.rank]);
+}
+
+/* Everybody to everybody else; the signal of a round must never come before that round's data. */
+static void signals_on(struct rank *rank, void *memory)
+{
+    enum { ROUNDS = 200, PART = BYTES / RANKS / 8 };
+    char *base;
+    uint64_t data[ROUNDS % 2 + 2][PART];
+    struct ncclx_win *win = make_window(rank, memory, BYTES, 8, &base);
+    if (!win) return;
+    int me = rank->comm.rank, left = (me + RANKS - 1) % RANKS, right = (me + 1) % RANKS;
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        uint64_t *mine = data[round % 2], seen;
+        size_t count = 1 + (size_t)(round * 37 % PART);
+        for (size_t i = 0; i < count; i++) mine[i] = round * 1000 + i;
+        EXPECT(osc_put(win, mine, 8 * (count / 2), right, (size_t)me * PART) == NCCLX_SUCCESS);
+        EXPECT(osc_put_signal(win, mine + count / 2, 8 * (count - count / 2), right, (size_t)me * PART + count / 2, (size_t)me,
+                              NCCLX_SIGNAL_ADD, 1) == NCCLX_SUCCESS);
+        EXPECT(osc_wait_signal(win, (size_t)left, NCCLX_CMP_GE, round, UINT64_MAX, &seen) == NCCLX_SUCCESS);
+        EXPECT(seen == round);
+        const uint64_t *arrived = (const uint64_t *)(void *)base + left * PART;
+        for (size_t i = 0; i < count; i++) EXPECT(arrived[i] == round * 1000 + i);
+        EXPECT(osc_signal(win, left, 4, NCCLX_SIGNAL_SET, round) == NCCLX_SUCCESS);
+        EXPECT(osc_wait_signal(win, 4, NCCLX_CMP_EQ, round, UINT64_MAX, NULL) == NCCLX_SUCCESS);
+        EXPECT(osc_flush_local(win, right) == NCCLX_SUCCESS);
+    }
+    EXPECT(osc_win_free(win) == NCCLX_SUCCESS);
+}
+
+static void signals(struct rank *rank)
+{
+    static char memory[RANKS][BYTES] __attribute__((aligned(64)));
+    signals_on(rank, NULL);
+    signals_on(rank, memory[rank->comm.rank]);
+}
+
+/* ADD from all ranks on one slot of rank 0, which adds to itself directly. */
+static void counters(struct rank *rank)
+{
+    char *base;
+    uint64_t seen;
+    struct ncclx_win *win = make_window(rank, NULL, 8, 1, &base);
+    if (!win) return;
+    for (int i = 0; i < 500; i++) EXPECT(osc_signal(win, 0, 3, NCCLX_SIGNAL_ADD, 1) == NCCLX_SUCCESS);
+    if (rank->comm.rank == 0) EXPECT(osc_wait_signal(win, 3, NCCLX_CMP_GE, 500 * RANKS, UINT64_MAX, &seen) == NCCLX_SUCCESS && seen == 500 * RANKS);
+    EXPECT(osc_win_free(win) == NCCLX_SUCCESS);
+}
+
+/* ---- Errors -------------------------------------------------------------------------------------------------- */
+
+static void wrong_arguments(struct rank *rank)
+{
+    char *base, byte[16] = {0};
+    int me = rank->comm.rank, next = (me + 1) % RANKS;
+    size_t unit = (size_t)next + 1; /* of the next rank's part, which has 100 * next bytes */
+    struct ncclx_win *win = make_window(rank, NULL, (size_t)me * 100, (size_t)me + 1, &base);
+    if (!win) return;
+    size_t whole = (size_t)next * 100;
+    EXPECT(osc_put(win, byte, 1, next, whole / unit + 1) == NCCLX_ERR_RANGE);
+    EXPECT(osc_put(win, byte, whole + 1, next, 0) == NCCLX_ERR_RANGE);
+    EXPECT(osc_put(win, byte, 0, next, whole / unit) == NCCLX_SUCCESS);
+    EXPECT(osc_get(win, byte, 1, next, SIZE_MAX) == NCCLX_ERR_RANGE);
+    EXPECT(osc_get(win, byte, SIZE_MAX, next, 1) == NCCLX_ERR_RANGE);
+    EXPECT(osc_put(win, byte, 1, next, SIZE_MAX / unit + 1) == NCCLX_ERR_RANGE);
+    EXPECT(osc_put_signal(win, byte, 0, next, 0, SLOTS, NCCLX_SIGNAL_ADD, 1) == NCCLX_ERR_RANGE);
+    EXPECT(osc_put_signal(win, byte, 0, next, 0, SLOTS - 1, (ncclx_signal_op_t)9, 1) == NCCLX_ERR_ARG);
+    EXPECT(osc_signal(win, next, SIZE_MAX, NCCLX_SIGNAL_ADD, 1) == NCCLX_ERR_RANGE);
+    EXPECT(osc_signal(win, RANKS, 0, NCCLX_SIGNAL_ADD, 1) == NCCLX_ERR_RANK);
+    EXPECT(osc_put(win, byte, 1, -1, 0) == NCCLX_ERR_RANK);
+    EXPECT(osc_flush(win, RANKS) == NCCLX_ERR_RANK);
+    EXPECT(osc_put(win, byte, SIZE_MAX, NCCLX_PROC_NULL, SIZE_MAX) == NCCLX_SUCCESS);
+    EXPECT(osc_signal(win, NCCLX_PROC_NULL, SIZE_MAX, NCCLX_SIGNAL_ADD, 1) == NCCLX_SUCCESS);
+    EXPECT(osc_flush(win, NCCLX_PROC_NULL) == NCCLX_SUCCESS);
+    EXPECT(osc_wait_signal(win, SLOTS, NCCLX_CMP_EQ, 0, 0, NULL) == NCCLX_ERR_RANGE);
+    EXPECT(osc_wait_signal(win, 0, (ncclx_compare_t)7, 0, 0, NULL) == NCCLX_ERR_ARG);
+    EXPECT(osc_win_free(win) == NCCLX_SUCCESS);
+}
+
+static void comparisons(struct rank *rank)
+{
+    char *base;
+    bool flag;
+    uint64_t seen = 0;
+    struct ncclx_win *win = make_window(rank, NULL, 8, 8, &base);
+    if (!win) return;
+    EXPECT(osc_signal(win, rank->comm.rank, 1, NCCLX_SIGNAL_SET, 5) == NCCLX_SUCCESS);
+    EXPECT(osc_test_signal(win, 1, NCCLX_CMP_EQ, 5, &flag, &seen) == NCCLX_SUCCESS && flag && seen == 5);
+    EXPECT(osc_test_signal(win, 1, NCCLX_CMP_NE, 5, &flag, &seen) == NCCLX_SUCCESS && !flag && seen == 5);
+    EXPECT(osc_wait_signal(win, 1, NCCLX_CMP_GT, 4, 0, NULL) == NCCLX_SUCCESS);
+    EXPECT(osc_wait_signal(win, 1, NCCLX_CMP_LT, 6, 0, NULL) == NCCLX_SUCCESS);
+    EXPECT(osc_wait_signal(win, 1, NCCLX_CMP_LE, 5, 0, NULL) == NCCLX_SUCCESS);
+    EXPECT(osc_wait_signal(win, 1, NCCLX_CMP_GE, 6, 2000000, &seen) == NCCLX_ERR_TIMEOUT && seen == 5);
+    /* Unsigned: -1 is the largest value. A wait that is satisfied wins over the end of the job. */
+    EXPECT(osc_signal(win, rank->comm.rank, 2, NCCLX_SIGNAL_ADD, UINT64_MAX) == NCCLX_SUCCESS);
+    atomic_store(&rank->rt.aborting, true);
+    EXPECT(osc_wait_signal(win, 2, NCCLX_CMP_GT, 7, UINT64_MAX, NULL) == NCCLX_SUCCESS);
+    EXPECT(osc_wait_signal(win, 0, NCCLX_CMP_GT, 7, UINT64_MAX, NULL) == NCCLX_ERR_ABORTED);
+    atomic_store(&rank->rt.aborting, false);
+    EXPECT(osc_win_free(win) == NCCLX_SUCCESS);
+}
+
+static void creation_fails_everywhere(struct rank *rank)
+{
+    struct ncclx_win *win = NULL;
+    void *base = NULL;
+    int me = rank->comm.rank;
+    EXPECT(osc_win_create(&rank->comm, NULL, 64, me == 1 ? 0 : 1, SLOTS, &base, &win) == NCCLX_ERR_ARG);
+    EXPECT(strstr(base_error_detail(), me == 1 ? "disp_unit" : "rank 1") != NULL);
+    EXPECT(osc_win_create(&rank->comm, NULL, 64, 1, me == 2 ? SLOTS + 1 : SLOTS, &base, &win) == NCCLX_ERR_MISMATCH);
+    EXPECT(osc_win_create(&rank->comm, NULL, me == 0 ? SIZE_MAX : 64, 1, SLOTS, &base, &win) == NCCLX_ERR_NO_MEM);
+    EXPECT(win == NULL);
+}
+
+static void epochs(struct rank *rank)
+{
+    char *base, word[8] = {1};
+    int me = rank->comm.rank;
+    struct ncclx_win *win = make_window(rank, NULL, 64, 8, &base);
+    if (!win) return;
+    EXPECT(osc_unlock_all(win) == NCCLX_ERR_RMA_SYNC);
+    EXPECT(osc_lock_all(win) == NCCLX_SUCCESS && osc_lock_all(win) == NCCLX_ERR_RMA_SYNC);
+    EXPECT(osc_fence(win) == NCCLX_ERR_RMA_SYNC);
+    EXPECT(osc_put(win, word, 8, 0, (size_t)me) == NCCLX_SUCCESS);
+    EXPECT(osc_unlock_all(win) == NCCLX_SUCCESS);
+    /* One rank has an operation in flight: all are told, and the window stays. */
+    if (me == 1) EXPECT(osc_put(win, word, 8, 2, 1) == NCCLX_SUCCESS);
+    EXPECT(osc_win_free(win) == NCCLX_ERR_RMA_SYNC);
+    EXPECT(strstr(base_error_detail(), "rank 1 has operations to rank 2") != NULL);
+    EXPECT(osc_flush_all(win) == NCCLX_SUCCESS && osc_flush_local_all(win) == NCCLX_SUCCESS);
+    EXPECT(osc_get(win, word, 8, 0, 0) == NCCLX_SUCCESS);
+    EXPECT(osc_win_free(win) == NCCLX_ERR_RMA_SYNC);
+    EXPECT(osc_fence(win) == NCCLX_SUCCESS);
+    EXPECT(osc_win_free(win) == NCCLX_SUCCESS);
+}
+
+/* ---- Hostile messages ---------------------------------------------------------------------------------------- */
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return *state >> 33;
+}
+
+/* Random headers, most of them nearly right, from all kinds of senders: nothing outside the window changes, nothing crashes. */
+static void hostile(struct rank *rank)
+{
+    static char memory[RANKS][BYTES + 128];
+    int me = rank->comm.rank;
+    char *base, data[AM_MAX] = {0}, *mine = memory[me];
+    uint64_t state = 77 + (uint64_t)me, sequence = 1;
+    struct ncclx_win *win = make_window(rank, mine + 64, BYTES, 1, &base);
+    if (!win) return;
+    if (me == 0) base_log_levels[AREA_OSC] = LOG_NONE; /* it would say what it dropped */
+    meet(&rank->comm);
+    memset(mine, 0x5a, sizeof memory[me]);
+    memset(data, 0x11, sizeof data);
+    for (int i = 0; i < 20000; i++) {
+        static const uint64_t offsets[] = {0, 1, BYTES - 1, BYTES, BYTES + 1, UINT64_MAX, UINT64_MAX - AM_MAX + 1};
+        size_t bytes = next_random(&state) % (AM_MAX + 1);
+        struct window_header header = {
+            .window = next_random(&state) % 16 ? rank->comm.context : next_random(&state),
+            .sequence = next_random(&state) % 8 ? sequence : next_random(&state),
+            .offset = offsets[next_random(&state) % 7],
+            .bytes = next_random(&state) % 4 ? bytes : offsets[next_random(&state) % 7],
+            .slot = next_random(&state) % (SLOTS + 2),
+            .rank = (int32_t)(next_random(&state) % (RANKS + 2)) - 1,
+            .kind = (uint8_t)(next_random(&state) % 8),
+            .flags = (uint8_t)(next_random(&state) % 5),
+            .signal_op = (uint8_t)(next_random(&state) % 4),
+            .version = next_random(&state) % 16 ? WINDOW_VERSION : 0,
+        };
+        if (header.flags & WINDOW_WANTS_ACK && next_random(&state) % 8) continue; /* few answers: nobody asked for them */
+        if (header.kind == WINDOW_GET) header.kind = WINDOW_SIGNAL;
+        int source = next_random(&state) % 4 ? header.rank : (int)(next_random(&state) % RANKS);
+        size_t header_bytes = next_random(&state) % 16 ? sizeof header : next_random(&state) % sizeof header;
+        osc_message_arrived(&rank->rt, source, &header, header_bytes, data, bytes, rank->rt.osc);
+        struct window_target **incoming = osc_window_of(win)->incoming;
+        int other = (me + 1) % RANKS;
+        sequence = incoming[other] ? incoming[other]->handled + 1 : 1;
+    }
+    EXPECT(osc_window_of(win)->incoming[(me + 1) % RANKS]->handled > 0);
+    for (int i = 0; i < 64; i++) EXPECT(mine[i] == 0x5a && mine[64 + BYTES + i] == 0x5a);
+    meet(&rank->comm);
+    while (poll_messages(rank)) continue;
+    EXPECT(osc_win_free(win) == NCCLX_SUCCESS);
+    /* The window is gone: late messages find nothing. */
+    struct window_header late = {.window = rank->comm.context, .sequence = 1, .rank = 0, .kind = WINDOW_FLUSH, .version = WINDOW_VERSION};
+    osc_message_arrived(&rank->rt, 0, &late, sizeof late, NULL, 0, rank->rt.osc);
+}
+
+static void left_behind(struct rank *rank)
+{
+    char *base;
+    EXPECT(make_window(rank, NULL, 64, 8, &base) != NULL); /* osc_finalize ends it */
+}
+
+/* ---- Tests --------------------------------------------------------------------------------------------------- */
+
+#define EVERY_WAY(name)                                                                                                         \
+    static void test_##name(void **state)                                                                                      \
+    {                                                                                                                           \
+        (void)state;                                                                                                            \
+        run_all_ways(name);                                                                                                     \
+    }
+EVERY_WAY(put_and_get)
+EVERY_WAY(signals)
+EVERY_WAY(counters)
+EVERY_WAY(wrong_arguments)
+EVERY_WAY(comparisons)
+EVERY_WAY(creation_fails_everywhere)
+EVERY_WAY(epochs)
+EVERY_WAY(left_behind)
+
+static void test_hostile(void **state)
+{
+    (void)state;
+    run_with(hostile, PML_ACCESS_DIRECT, PML_ACCESS_COPY);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_put_and_get),   cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_counters),      cmocka_unit_test(test_wrong_arguments),
+        cmocka_unit_test(test_comparisons),   cmocka_unit_test(test_creation_fails_everywhere),
+        cmocka_unit_test(test_epochs),        cmocka_unit_test(test_left_behind),
+        cmocka_unit_test(test_hostile),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
