@@ -13,3 +13,7 @@ tests_sim_coll_SOURCES = tests/sim/coll.c tests/sim/coll_world.c tests/sim/coll_
 	coll/reduce.c coll/schedule.c coll/select.c
 tests_sim_coll_CPPFLAGS = $(SIM_CPPFLAGS)
 tests_sim_coll_LDADD = $(CORE_LIBS)
+
+sim_tests += tests/sim/window
+tests_sim_window_SOURCES = tests/sim/window.c osc/window_core.c $(SIM_ENGINE)
+tests_sim_window_CPPFLAGS = $(SIM_CPPFLAGS)
