@@ -105,4 +105,11 @@ like "ncclx-info lists variables" "NCCLX_TIMEOUT" "$real_variables"
 listed_variables=$(sed -n '/^\.Ss Read by programs/q; s/^\.It Ev \(NCCLX_[A-Z0-9_]*\) Bq \(.*\)$/\1 \2/p' ncclx_env.7 | tr -d '\\')
 nothing "each variable is in the manual with its default" "$(missing "$real_variables" "$listed_variables")"
 nothing "each variable of the manual exists" "$(missing "$listed_variables" "$real_variables")"
+# The choices of a variable: from "valid: one of a, b" below its name, and from its entry in the manual.
+real_choices=$("$top_builddir/runtime/ncclx-info" --config 2>/dev/null | awk '
+    /^NCCLX_/ { name = $1 }
+    /^    valid: one of / { sub(/.*one of /, ""); gsub(/,/, ""); for (i = 1; i <= NF; i++) print name, $i }')
+listed_choices=$(awk '/^\.It Ev / { name = $3 } /^\.(Cm|It Cm) / { for (i = 2; i <= NF; i++) if ($i ~ /^[a-z_]+$/) print name, $i }' ncclx_env.7)
+like "ncclx-info lists choices" "NCCLX_ERRORS return" "$real_choices"
+nothing "each choice is in the manual" "$(missing "$real_choices" "$listed_choices")"
 done_testing

@@ -1,10 +1,12 @@
-# Fuzzers, one for each parser. `make check` runs each over its corpus and 20000 fixed changes of it. To search on, guided by coverage:
+# Fuzzers, one for each kind of parser. `make check` runs each over its corpus and 20000 fixed changes of it. To search on, guided by coverage:
 #     ../configure CC=clang --disable-static --enable-sanitizers=address,undefined,fuzzer-no-link
 #     make fuzz FUZZER=config && ./fuzz found ../tests/fuzz/corpus/config
 FUZZ_DRIVER = tests/fuzz/driver.c tests/fuzz/fuzz.h
-fuzz_tests = tests/fuzz/config
+fuzz_tests = tests/fuzz/config tests/fuzz/lists
 tests_fuzz_config_SOURCES = tests/fuzz/config.c $(FUZZ_DRIVER)
 tests_fuzz_config_LDADD = $(CORE_LIBS)
+tests_fuzz_lists_SOURCES = tests/fuzz/lists.c $(FUZZ_DRIVER)
+tests_fuzz_lists_LDADD = $(CORE_LIBS)
 EXTRA_DIST += tests/fuzz/corpus
 
 fuzz: libncclx_core.la
