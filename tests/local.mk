@@ -38,7 +38,9 @@ CHECK = $(tap_programs) $(script_tests) $(plain_script_tests)
 endif
 
 PROVE_FLAGS = --timer
-check-programs: all $(check_PROGRAMS)
+# In two steps: `all` is a make of its own, which must not build the same library at the same time.
+check-programs: all
+	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) $(check_PROGRAMS)
 # The names by which tests/one-test knows the tests of this build.
 check-names:
 	@for t in $(CHECK); do echo $(abs_builddir)/$$t; done

@@ -8,7 +8,8 @@ tests_perf_report_SOURCES = tests/perf/report.c
 EXTRA_DIST += tests/perf/bench tests/perf/api_mpi.h
 CLEANFILES += tests/perf/perf-mpich tests/perf/perf-openmpi $(EXTRA_PROGRAMS)
 
-perf-programs: all $(EXTRA_PROGRAMS)
+perf-programs: all
+	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) $(EXTRA_PROGRAMS)
 	@for library in mpich openmpi; do \
 	    if command -v mpicc.$$library > /dev/null; then \
 	        mpicc.$$library -O2 -w -DAPI_HEADER='"api_mpi.h"' $(srcdir)/tests/perf/kernel.c -o tests/perf/perf-$$library || exit 1; \
