@@ -1,4 +1,21 @@
 libncclx_core_la_SOURCES += \
+	pml/active.c \
+	pml/backlog.c \
+	pml/comm.c \
+	pml/internal.h \
 	pml/match.c pml/match.h \
-	pml/pml.h \
-	pml/protocol.c pml/protocol.h
+	pml/memory.c pml/memory.h \
+	pml/packet.c pml/packet.h \
+	pml/pml.c pml/pml.h \
+	pml/pool.c \
+	pml/protocol.c pml/protocol.h \
+	pml/receive.c \
+	pml/region.c \
+	pml/self.c \
+	pml/send.c \
+	pml/transport.h \
+	pml/shm/cma.c pml/shm/cma.h \
+	pml/shm/ring.c pml/shm/ring.h \
+	pml/shm/segment.c pml/shm/segment.h \
+	pml/shm/shm.c pml/shm/shm.h \
+	pml/shm/wake.c

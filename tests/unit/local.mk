@@ -19,3 +19,8 @@ unit_tests += tests/unit/window
 tests_unit_window_SOURCES = tests/unit/window.c $(osc_sources)
 tests_unit_window_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_window_LDADD = $(UNIT_LIBS)
+
+unit_tests += tests/unit/pml
+tests_unit_pml_SOURCES = tests/unit/pml.c tests/unit/pml_world.c tests/unit/pml_world.h
+tests_unit_pml_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_pml_LDADD = $(UNIT_LIBS)

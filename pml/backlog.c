@@ -1,0 +1,126 @@
+/* backlog.c - what waits because a transport is full: packets in the order they were sent, and sends that stream their data. */
+#include "pml/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void make_busy(struct pml_connection *connection)
+{
+    if (connection->queued) return;
+    connection->queued = true;
+    connection->next_busy = connection->pml->busy;
+    connection->pml->busy = connection;
+}
+
+void pml_backlog_append(struct pml_connection *connection, struct pml_post *post)
+{
+    post->next = NULL;
+    if (connection->last_post) connection->last_post->next = post;
+    else connection->first_post = post;
+    connection->last_post = post;
+    make_busy(connection);
+}
+
+void pml_stream_append(struct pml_connection *connection, struct pml_request *request)
+{
+    request->next = NULL;
+    if (connection->last_stream) connection->last_stream->next = request;
+    else connection->first_stream = request;
+    connection->last_stream = request;
+    make_busy(connection);
+}
+
+/* Control packets must not be lost, and there is nobody to give an error to: without memory the job cannot go on. */
+void pml_post_control(struct pml_connection *connection, const struct pml_packet *packet)
+{
+    const struct pml_payload none = {0};
+    if (pml_post_copy(connection, packet, &none)) {
+        base_log(AREA_PML, LOG_ERROR, "no memory for a control packet to rank %d", connection->rank);
+        abort();
+    }
+}
+
+int pml_post_copy(struct pml_connection *connection, const struct pml_packet *packet, const struct pml_payload *payload)
+{
+    if (pml_connection_clear(connection) && connection->transport->post(connection, packet, payload)) return NCCLX_SUCCESS;
+    size_t bytes = payload->first_bytes + payload->second_bytes;
+    struct pml_post *post = pml_post_get(connection->pml);
+    char *copy = NULL;
+    if (post && bytes) copy = base_alloc(AREA_PML, bytes);
+    if (!post || (bytes && !copy)) {
+        if (post) pml_post_put(connection->pml, post);
+        return base_error(NCCLX_ERR_NO_MEM, "no memory for %zu bytes that wait to be sent to rank %d", bytes, connection->rank);
+    }
+    memcpy(&post->packet, packet, sizeof *packet);
+    if (payload->first_bytes) memcpy(copy, payload->first, payload->first_bytes);
+    if (payload->second_bytes) memcpy(copy + payload->first_bytes, payload->second, payload->second_bytes);
+    post->payload = (struct pml_payload){.first = copy, .first_bytes = bytes};
+    post->request = NULL;
+    pml_backlog_append(connection, post);
+    return NCCLX_SUCCESS;
+}
+
+static int drain_posts(struct pml_connection *connection)
+{
+    int events = 0;
+    struct pml_post *post;
+    while ((post = connection->first_post)) {
+        if (!connection->transport->post(connection, &post->packet, &post->payload)) break;
+        connection->first_post = post->next;
+        if (!post->next) connection->last_post = NULL;
+        events++;
+        if (post->request) {
+            base_request_complete(&post->request->base, NCCLX_SUCCESS);
+        } else {
+            if (post->payload.first) base_free(AREA_PML, (void *)(uintptr_t)post->payload.first);
+            pml_post_put(connection->pml, post);
+        }
+    }
+    return events;
+}
+
+/* A stream is cut into pieces of this many bytes at most, so that small packets pass between them. */
+#define STREAM_PIECE ((size_t)16384)
+
+static int drain_streams(struct pml_connection *connection)
+{
+    int events = 0;
+    struct pml_request *request;
+    while ((request = connection->first_stream)) {
+        struct protocol_send *send = &request->u.send.core;
+        uint64_t offset = send->stream.moved;
+        struct pml_packet packet = {.kind = PROTOCOL_DATA, .context = send->receive, .u.word[0] = offset};
+        size_t room = connection->payload_max;
+        struct protocol_send before = *send;
+        size_t bytes = protocol_stream_next(send, room < STREAM_PIECE ? room : STREAM_PIECE);
+        struct pml_payload payload = {.first = (const char *)request->u.send.buffer + offset, .first_bytes = bytes};
+        if (!connection->transport->post(connection, &packet, &payload)) {
+            *send = before;
+            break;
+        }
+        events++;
+        if (send->state != STATE_DONE) continue;
+        connection->first_stream = request->next;
+        if (!request->next) connection->last_stream = NULL;
+        base_request_complete(&request->base, NCCLX_SUCCESS);
+    }
+    return events;
+}
+
+int pml_backlog_drain(struct pml *pml)
+{
+    int events = 0;
+    struct pml_connection *connection = pml->busy;
+    pml->busy = NULL;
+    pml->draining = true;
+    while (connection) {
+        struct pml_connection *next = connection->next_busy;
+        connection->queued = false;
+        events += drain_posts(connection);
+        if (pml_connection_clear(connection)) events += drain_streams(connection);
+        if (connection->first_post || connection->first_stream) make_busy(connection);
+        connection = next;
+    }
+    pml->draining = false;
+    return events;
+}

@@ -1,0 +1,231 @@
+/* internal.h - the structures that the files of pml share. */
+#ifndef PML_INTERNAL_H
+#define PML_INTERNAL_H
+
+#include "pml/transport.h"
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+struct pml_request;
+
+/* A packet that waits for room. */
+struct pml_post {
+    struct pml_post *next;
+    struct pml_packet packet;
+    struct pml_payload payload;
+    struct pml_request *request; /* eager send which it belongs to, complete once posted; null: a node of its own, freed then */
+};
+
+/* The way to one process of the job. */
+struct pml_connection {
+    struct pml *pml;
+    int rank; /* in the job */
+    const struct transport *transport;
+    void *channel; /* the transport's */
+    struct protocol_route route;
+    size_t payload_max; /* largest payload of one packet */
+    bool probed;   /* route.can_read and can_write are known */
+    bool hold_sent;
+    bool reported; /* a breach of the protocol was logged */
+    bool queued;   /* in pml->busy */
+    struct pml_connection *next_busy;
+    struct pml_post *first_post, *last_post;  /* wait for room, in order */
+    struct pml_request *first_stream, *last_stream; /* sends that stream DATA */
+    int announcements; /* kept, of this peer */
+    uint64_t last_context; /* of the latest arrival, and its space */
+    struct pml_space_state *last_space;
+};
+
+/* One peer in one space of a communicator. */
+struct pml_peer {
+    struct protocol_peer core;
+    struct pml_connection *connection; /* null: never used */
+};
+
+#define PEER_CHUNK 16
+
+struct pml_space_state {
+    struct match_space match;
+    struct pml_peer **chunk; /* peers in chunks of PEER_CHUNK, made on first use */
+    struct ncclx_comm *comm;
+    uint64_t context;        /* with the space in the low bits */
+};
+
+#define PML_SPACES 3
+
+struct pml_comm {
+    struct pml_comm *next; /* in its hash bin */
+    struct pml *pml;
+    struct ncclx_comm *comm;
+    struct pml_space_state space[PML_SPACES];
+};
+
+struct pml_request {
+    struct ncclx_request base;
+    struct pml_space_state *space;
+    struct pml_peer *peer;             /* send: destination; receive: source, null while it is a wildcard */
+    struct pml_connection *connection; /* send: to; receive: from, once matched */
+    uint64_t name;                     /* for peers: generation and index in the pool */
+    struct pml_request *next;          /* free, or streaming */
+    bool is_send, in_use;
+    union {
+        struct {
+            struct protocol_send core;
+            const void *buffer;
+            size_t bytes;
+        } send;
+        struct {
+            struct protocol_receive core;
+            void *buffer;
+        } receive;
+    } u;
+    struct pml_post post;
+};
+
+/* A message without a receive. Its data follows when it was eager. */
+struct ncclx_message {
+    struct match_envelope match;
+    struct ncclx_message *next; /* free */
+    struct pml_space_state *space;
+    struct pml_connection *connection;
+    uint64_t send, address; /* REQUEST */
+    size_t bytes;
+    enum protocol_kind kind;
+    unsigned size_class;
+    char data[];
+};
+
+/* A packet for a context that is not known yet. */
+struct pml_held {
+    struct pml_held *next;
+    struct pml_connection *connection;
+    struct pml_packet packet;
+    size_t bytes;
+    char data[];
+};
+
+#define COMM_BINS 64
+#define DETACHED_KEPT 256
+#define CONNECTION_CHUNK 64
+#define REQUEST_SLAB 64
+#define MESSAGE_CLASSES 4
+#define AM_IDS 8
+
+struct pml {
+    struct ncclx_rt *rt;
+    struct pml_connection ***connection; /* by job rank, in chunks */
+    struct pml_connection *busy;         /* have posts or streams waiting */
+    struct pml_comm *comm[COMM_BINS];
+    struct pml_held *first_held, *last_held;
+    uint64_t detached[DETACHED_KEPT]; /* contexts of the latest communicators that ended */
+    uint64_t detached_count;
+    struct protocol_flow flow;
+    bool holding;   /* some peer was told HOLD */
+    bool draining;  /* the self transport may deliver */
+    size_t announce_threshold;
+    struct pml_request **slab;
+    uint32_t slabs, slabs_room;
+    struct pml_request *free_requests;
+    struct pml_post *free_posts;
+    struct ncclx_message *free_messages[MESSAGE_CLASSES];
+    unsigned free_message_count[MESSAGE_CLASSES];
+    struct protocol_announcement *free_announcements;
+    struct {
+        pml_am_fn function;
+        void *arg;
+    } am[AM_IDS];
+    struct pml_counters counters;
+    struct shm *shm;               /* null: no other process can be reached by it */
+    struct pml_memory *memory;     /* pml_mem_alloc's */
+};
+
+extern const struct transport transport_self, transport_shm;
+
+/* pml.c. pml_init on this descriptor of the node's segment, which it takes over (-1: none); for tests with several ranks in one process. */
+int pml_init_on(struct ncclx_rt *rt, int segment);
+int pml_connection_to(struct pml *pml, int rank, struct pml_connection **connection);
+void pml_connection_probe(struct pml_connection *connection);
+/* A breach of the protocol by this peer: logged once. */
+void pml_breach(struct pml_connection *connection, const char *what);
+
+/* comm.c */
+int pml_space_peer_make(struct pml_space_state *space, int rank, struct pml_peer **peer);
+struct pml_space_state *pml_space_find(struct pml *pml, uint64_t context);
+bool pml_was_detached(const struct pml *pml, uint64_t context);
+
+/* The peer `rank` of a space, with its connection. */
+static inline int pml_space_peer(struct pml_space_state *space, int rank, struct pml_peer **peer)
+{
+    struct pml_peer *chunk = space->chunk[(unsigned)rank / PEER_CHUNK];
+    if (likely(chunk != NULL)) {
+        *peer = &chunk[(unsigned)rank % PEER_CHUNK];
+        if (likely((*peer)->connection != NULL)) return NCCLX_SUCCESS;
+    }
+    return pml_space_peer_make(space, rank, peer);
+}
+
+/* pool.c */
+int pml_request_get_slow(struct pml *pml, struct pml_request **request);
+struct pml_request *pml_request_named(struct pml *pml, uint64_t name, bool is_send);
+struct ncclx_message *pml_message_get(struct pml *pml, size_t data_bytes);
+void pml_message_put(struct pml *pml, struct ncclx_message *message);
+struct pml_post *pml_post_get(struct pml *pml);
+void pml_post_put(struct pml *pml, struct pml_post *post);
+void pml_pool_release(struct pml *pml);
+
+static inline int pml_request_get(struct pml *pml, struct pml_request **request)
+{
+    struct pml_request *first = pml->free_requests;
+    if (unlikely(!first)) return pml_request_get_slow(pml, request);
+    pml->free_requests = first->next;
+    first->in_use = true;
+    *request = first;
+    return NCCLX_SUCCESS;
+}
+
+static inline void pml_request_put(struct pml *pml, struct pml_request *request)
+{
+    request->in_use = false;
+    request->name += UINT64_C(1) << 32; /* names that peers still hold are void now */
+    request->next = pml->free_requests;
+    pml->free_requests = request;
+}
+
+/* backlog.c: packets that wait for room, and streams */
+void pml_post_control(struct pml_connection *connection, const struct pml_packet *packet);
+int pml_post_copy(struct pml_connection *connection, const struct pml_packet *packet, const struct pml_payload *payload);
+void pml_backlog_append(struct pml_connection *connection, struct pml_post *post);
+void pml_stream_append(struct pml_connection *connection, struct pml_request *request);
+int pml_backlog_drain(struct pml *pml);
+
+static inline bool pml_connection_clear(const struct pml_connection *connection)
+{
+    return connection->first_post == NULL;
+}
+
+/* send.c */
+void pml_send_finished(struct pml *pml, struct pml_connection *connection, uint64_t name);
+void pml_send_cleared(struct pml *pml, struct pml_connection *connection, uint64_t name, uint64_t receive);
+void pml_announced(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet);
+void pml_withdrawn_by_peer(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet);
+void pml_announcement_put(struct pml_connection *connection, struct protocol_announcement *announcement);
+
+/* receive.c */
+void pml_receive_deliver(struct pml_request *request, struct pml_connection *connection, enum protocol_kind kind, int source, int tag,
+                         const void *data, size_t bytes, uint64_t send, uint64_t address);
+void pml_receive_data(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet, const void *data, size_t bytes);
+void pml_receive_filled(struct pml *pml, struct pml_connection *connection, struct pml_space_state *space, struct pml_peer *peer,
+                        const struct pml_packet *packet);
+void pml_receive_withdrawn(struct pml *pml, struct pml_connection *connection, uint64_t name);
+
+/* packet.c */
+void pml_hold_release(struct pml *pml, size_t bytes);
+void pml_held_deliver(struct pml *pml, struct pml_comm *comm);
+void pml_held_release(struct pml *pml);
+void pml_send_simple(struct pml_connection *connection, enum protocol_kind kind, uint64_t context);
+
+/* memory.c */
+void pml_memory_release(struct pml *pml);
+
+#endif

@@ -1,0 +1,223 @@
+/* packet.c - what arrives: checked, matched or kept. */
+#include "pml/internal.h"
+
+#include <string.h>
+
+void pml_breach(struct pml_connection *connection, const char *what)
+{
+    if (connection->reported) return;
+    connection->reported = true;
+    base_log(AREA_PML, LOG_ERROR, "rank %d breaks the protocol: %s; its packet is dropped", connection->rank, what);
+}
+
+void pml_send_simple(struct pml_connection *connection, enum protocol_kind kind, uint64_t context)
+{
+    struct pml_packet packet = {.kind = (uint8_t)kind, .context = context};
+    pml_post_control(connection, &packet);
+}
+
+/* ---- Flow ------------------------------------------------------------------------------------------------------- */
+
+static void hold_keep(struct pml_connection *connection, size_t bytes)
+{
+    struct pml *pml = connection->pml;
+    pml->counters.unexpected++;
+    if (pml->counters.unexpected > pml->counters.unexpected_peak) pml->counters.unexpected_peak = pml->counters.unexpected;
+    if (likely(!protocol_flow_keep(&pml->flow, bytes)) || connection->hold_sent) return;
+    connection->hold_sent = pml->holding = true;
+    pml_send_simple(connection, PROTOCOL_HOLD, 0);
+}
+
+static void resume_all(struct pml *pml)
+{
+    int chunks = (pml->rt->job.size + CONNECTION_CHUNK - 1) / CONNECTION_CHUNK;
+    pml->holding = false;
+    for (int chunk = 0; chunk < chunks; chunk++) {
+        for (int i = 0; pml->connection[chunk] && i < CONNECTION_CHUNK; i++) {
+            struct pml_connection *connection = pml->connection[chunk][i];
+            if (!connection || !connection->hold_sent) continue;
+            connection->hold_sent = false;
+            pml_send_simple(connection, PROTOCOL_RESUME, 0);
+        }
+    }
+}
+
+void pml_hold_release(struct pml *pml, size_t bytes)
+{
+    pml->counters.unexpected--;
+    if (protocol_flow_release(&pml->flow, bytes) && unlikely(pml->holding)) resume_all(pml);
+}
+
+/* ---- Contexts that are not known yet ------------------------------------------------------------------------------ */
+
+static void hold_packet(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet, const void *payload, size_t bytes)
+{
+    struct pml_held *held = base_alloc(AREA_PML, sizeof *held + bytes);
+    if (!held) {
+        base_log(AREA_PML, LOG_ERROR, "no memory for a message from rank %d: it is lost", connection->rank);
+        return;
+    }
+    held->next = NULL;
+    held->connection = connection;
+    held->bytes = bytes;
+    memcpy(&held->packet, packet, sizeof held->packet);
+    if (bytes) memcpy(held->data, payload, bytes);
+    if (pml->last_held) pml->last_held->next = held;
+    else pml->first_held = held;
+    pml->last_held = held;
+    hold_keep(connection, bytes);
+}
+
+static void unknown_context(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet, const void *payload, size_t bytes)
+{
+    if (packet->kind == PROTOCOL_FILLED) {
+        pml_breach(connection, "it filled a receive on a communicator that does not exist");
+    } else if (!pml_was_detached(pml, packet->context)) {
+        hold_packet(pml, connection, packet, payload, bytes);
+    } else {
+        base_log(AREA_PML, LOG_DEBUG, "late message from rank %d for a freed communicator is dropped", connection->rank);
+        if (packet->kind == PROTOCOL_REQUEST) pml_send_simple(connection, PROTOCOL_FINISHED, packet->u.word[0]);
+    }
+}
+
+void pml_held_deliver(struct pml *pml, struct pml_comm *comm)
+{
+    struct pml_held **at = &pml->first_held, *last = NULL;
+    while (*at) {
+        struct pml_held *held = *at;
+        if ((held->packet.context & ~UINT64_C(3)) != comm->comm->context) {
+            last = held;
+            at = &held->next;
+            continue;
+        }
+        *at = held->next;
+        pml_packet_arrived(pml, held->connection, &held->packet, held->data, held->bytes);
+        pml_hold_release(pml, held->bytes);
+        base_free(AREA_PML, held);
+    }
+    pml->last_held = last;
+}
+
+void pml_held_release(struct pml *pml)
+{
+    while (pml->first_held) {
+        struct pml_held *held = pml->first_held;
+        pml->first_held = held->next;
+        base_free(AREA_PML, held);
+    }
+    pml->last_held = NULL;
+}
+
+/* ---- Envelopes ---------------------------------------------------------------------------------------------------- */
+
+static void keep_message(struct pml_space_state *space, struct pml_connection *connection, const struct pml_packet *packet, const void *data,
+                         size_t bytes, int source, int tag)
+{
+    struct pml *pml = connection->pml;
+    bool eager = packet->kind == PROTOCOL_EAGER;
+    struct ncclx_message *message = pml_message_get(pml, eager ? bytes : 0);
+    if (!message) {
+        base_log(AREA_PML, LOG_ERROR, "no memory for a message of %zu bytes from rank %d: it is lost; lower NCCLX_UNEXPECTED_LIMIT", bytes,
+                 connection->rank);
+        return;
+    }
+    message->space = space;
+    message->connection = connection;
+    message->kind = packet->kind;
+    message->bytes = bytes;
+    message->send = eager ? 0 : packet->u.word[0];
+    message->address = eager ? 0 : packet->u.word[2];
+    if (eager && bytes) memcpy(message->data, data, bytes);
+    match_keep(&space->match, &message->match, source, tag);
+    hold_keep(connection, eager ? bytes : 0);
+}
+
+static void envelope_arrived(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet, const void *payload, size_t bytes)
+{
+    struct pml_space_state *space = connection->last_space;
+    uint64_t context = packet->context;
+    int source = packet->source, tag = packet->tag;
+    struct pml_peer *peer;
+    if (unlikely(!space || connection->last_context != context)) {
+        space = pml_space_find(pml, context);
+        if (!space) {
+            unknown_context(pml, connection, packet, payload, bytes);
+            return;
+        }
+        connection->last_context = context;
+        connection->last_space = space;
+    }
+    if (unlikely(source < 0 || source >= space->comm->size || tag < 0 || pml_space_peer(space, source, &peer) || peer->connection != connection)) {
+        pml_breach(connection, "it sent a message in the name of another rank");
+        return;
+    }
+    if (unlikely(packet->kind == PROTOCOL_FILLED)) {
+        pml_receive_filled(pml, connection, space, peer, packet);
+        return;
+    }
+    uint64_t send = 0, address = 0;
+    if (packet->kind == PROTOCOL_REQUEST) {
+        send = packet->u.word[0];
+        bytes = packet->u.word[1];
+        address = packet->u.word[2];
+    }
+    struct match_receive *receive = match_arrive(&space->match, &peer->core.match, source, tag);
+    if (unlikely(!receive)) {
+        keep_message(space, connection, packet, payload, bytes, source, tag);
+        return;
+    }
+    struct pml_request *request = (struct pml_request *)((char *)receive - offsetof(struct pml_request, u.receive.core.match));
+    pml_receive_deliver(request, connection, packet->kind, source, tag, payload, bytes, send, address);
+}
+
+static void active_arrived(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet, const void *payload, size_t bytes)
+{
+    unsigned id = (unsigned)packet->tag;
+    size_t header_bytes = packet->count;
+    if (id >= AM_IDS || header_bytes > PML_AM_HEADER_MAX || header_bytes > bytes || !pml->am[id].function) {
+        pml_breach(connection, "it sent an active message that nobody here takes");
+        return;
+    }
+    pml->am[id].function(pml->rt, connection->rank, payload, header_bytes, (const char *)payload + header_bytes, bytes - header_bytes,
+                         pml->am[id].arg);
+}
+
+void pml_packet_arrived(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet, const void *payload, size_t bytes)
+{
+    switch (packet->kind) {
+    case PROTOCOL_EAGER:
+    case PROTOCOL_REQUEST:
+    case PROTOCOL_FILLED:
+        envelope_arrived(pml, connection, packet, payload, bytes);
+        break;
+    case PROTOCOL_CLEAR:
+        pml_send_cleared(pml, connection, packet->context, packet->u.word[0]);
+        break;
+    case PROTOCOL_DATA:
+        pml_receive_data(pml, connection, packet, payload, bytes);
+        break;
+    case PROTOCOL_FINISHED:
+        pml_send_finished(pml, connection, packet->context);
+        break;
+    case PROTOCOL_ANNOUNCE:
+        pml_announced(pml, connection, packet);
+        break;
+    case PROTOCOL_WITHDRAW:
+        pml_withdrawn_by_peer(pml, connection, packet);
+        break;
+    case PROTOCOL_WITHDRAWN:
+        pml_receive_withdrawn(pml, connection, packet->context);
+        break;
+    case PROTOCOL_HOLD:
+        connection->route.held = true;
+        break;
+    case PROTOCOL_RESUME:
+        connection->route.held = false;
+        break;
+    case PROTOCOL_ACTIVE:
+        active_arrived(pml, connection, packet, payload, bytes);
+        break;
+    default:
+        pml_breach(connection, "it sent a packet of no known kind");
+    }
+}

@@ -1,0 +1,163 @@
+/* pml.c - start and end, connections, counters. */
+#include "bootstrap/bootstrap.h"
+#include "pml/internal.h"
+#include "pml/shm/shm.h"
+
+#include <unistd.h>
+
+static const struct transport *const transports[] = {&transport_self, &transport_shm};
+
+static int poll(void *arg)
+{
+    struct pml *pml = arg;
+    int events = pml->shm ? transport_shm.poll(pml) : 0;
+    if (unlikely(pml->busy != NULL)) events += pml_backlog_drain(pml);
+    return events;
+}
+
+static int connection_chunks(const struct pml *pml)
+{
+    return (pml->rt->job.size + CONNECTION_CHUNK - 1) / CONNECTION_CHUNK;
+}
+
+int pml_init_on(struct ncclx_rt *rt, int segment)
+{
+    struct pml *pml = base_calloc(AREA_PML, 1, sizeof *pml);
+    if (!pml) {
+        if (segment >= 0) close(segment);
+        return base_error(NCCLX_ERR_NO_MEM, "no memory");
+    }
+    rt->pml = pml;
+    pml->rt = rt;
+    pml->flow.limit = (uint64_t)rt->config.value[CONFIG_UNEXPECTED_LIMIT].number;
+    pml->announce_threshold = SIZE_MAX;
+    int error = shm_start(pml, segment);
+    if (!error) pml->connection = base_calloc(AREA_PML, (size_t)connection_chunks(pml), sizeof *pml->connection);
+    if (!error && !pml->connection) error = base_error(NCCLX_ERR_NO_MEM, "no memory for a job of %d ranks", rt->job.size);
+    if (!error) error = base_rt_add_poller(rt, poll, pml);
+    if (error) pml_finalize(rt);
+    return error;
+}
+
+int pml_init(struct ncclx_rt *rt)
+{
+    int segment = -1;
+    if (rt->job.size > 1) {
+        int error = bootstrap_node_segment(rt, &segment);
+        if (error) return error;
+    }
+    return pml_init_on(rt, segment);
+}
+
+static void connection_release(struct pml *pml, struct pml_connection *connection)
+{
+    struct pml_post *post;
+    while ((post = connection->first_post)) {
+        connection->first_post = post->next;
+        if (post->request) continue;
+        base_free(AREA_PML, (void *)(uintptr_t)post->payload.first);
+        base_free(AREA_PML, post);
+    }
+    if (connection->transport) connection->transport->disconnect(pml, connection);
+    base_free(AREA_PML, connection);
+}
+
+void pml_finalize(struct ncclx_rt *rt)
+{
+    struct pml *pml = rt->pml;
+    if (!pml) return;
+    base_rt_remove_poller(rt, poll, pml);
+    pml_held_release(pml);
+    for (int i = 0; pml->connection && i < connection_chunks(pml); i++) {
+        for (int j = 0; pml->connection[i] && j < CONNECTION_CHUNK; j++)
+            if (pml->connection[i][j]) connection_release(pml, pml->connection[i][j]);
+        base_free(AREA_PML, pml->connection[i]);
+    }
+    base_free(AREA_PML, pml->connection);
+    shm_stop(pml);
+    pml_memory_release(pml);
+    pml_pool_release(pml);
+    base_free(AREA_PML, pml);
+    rt->pml = NULL;
+}
+
+/* ---- Connections --------------------------------------------------------------------------------------------------- */
+
+static struct pml_connection **connection_place(struct pml *pml, int rank)
+{
+    struct pml_connection ***chunk = &pml->connection[rank / CONNECTION_CHUNK];
+    if (!*chunk) *chunk = base_calloc(AREA_PML, CONNECTION_CHUNK, sizeof **chunk);
+    return *chunk ? &(*chunk)[rank % CONNECTION_CHUNK] : NULL;
+}
+
+static int connection_make(struct pml *pml, int rank, struct pml_connection **connection)
+{
+    struct pml_connection **place = connection_place(pml, rank);
+    if (!place) return base_error(NCCLX_ERR_NO_MEM, "no memory for the connection to rank %d", rank);
+    if (!*place) {
+        *place = base_calloc(AREA_PML, 1, sizeof **place);
+        if (!*place) return base_error(NCCLX_ERR_NO_MEM, "no memory for the connection to rank %d", rank);
+        (*place)->pml = pml;
+        (*place)->rank = rank;
+    }
+    *connection = *place;
+    return NCCLX_SUCCESS;
+}
+
+int pml_connection_to(struct pml *pml, int rank, struct pml_connection **connection)
+{
+    struct pml_connection **chunk = pml->connection[rank / CONNECTION_CHUNK];
+    if (likely(chunk && chunk[rank % CONNECTION_CHUNK] && chunk[rank % CONNECTION_CHUNK]->transport)) {
+        *connection = chunk[rank % CONNECTION_CHUNK];
+        return NCCLX_SUCCESS;
+    }
+    struct pml_connection *made;
+    int error = connection_make(pml, rank, &made);
+    if (error) return error;
+    error = base_error(NCCLX_ERR_UNREACHABLE, "no transport reaches rank %d", rank);
+    for (size_t i = 0; i < sizeof transports / sizeof transports[0] && error == NCCLX_ERR_UNREACHABLE; i++) {
+        error = transports[i]->connect(pml, made);
+        if (error) continue;
+        made->transport = transports[i];
+        *connection = made;
+    }
+    return error;
+}
+
+int pml_connection_from(struct pml *pml, int rank, const struct transport *transport, struct pml_connection **connection)
+{
+    int error = connection_make(pml, rank, connection);
+    if (error || (*connection)->transport) return error;
+    error = transport->connect(pml, *connection);
+    if (!error) (*connection)->transport = transport;
+    return error;
+}
+
+void pml_connection_probe(struct pml_connection *connection)
+{
+    if (likely(connection->probed)) return;
+    connection->probed = true;
+    connection->transport->probe(connection);
+}
+
+/* ---- Facts ---------------------------------------------------------------------------------------------------------- */
+
+void pml_get_counters(struct ncclx_rt *rt, struct pml_counters *counters)
+{
+    *counters = rt->pml->counters;
+}
+
+void pml_count_direct(struct ncclx_rt *rt, size_t put_bytes, size_t get_bytes)
+{
+    rt->pml->counters.put_bytes += put_bytes;
+    rt->pml->counters.get_bytes += get_bytes;
+}
+
+const char *pml_transport_name(struct ncclx_rt *rt, int peer)
+{
+    const struct pml *pml = rt->pml;
+    if (peer < 0 || peer >= rt->job.size) return NULL;
+    struct pml_connection **chunk = pml->connection[peer / CONNECTION_CHUNK];
+    const struct pml_connection *connection = chunk ? chunk[peer % CONNECTION_CHUNK] : NULL;
+    return connection && connection->transport ? connection->transport->name : NULL;
+}

@@ -1,0 +1,214 @@
+/* send.c - sending messages. */
+#include "pml/internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Announcements kept of one peer; more are dropped, which is always allowed. */
+#define ANNOUNCEMENTS_MAX 64
+
+static void release(struct ncclx_request *base)
+{
+    pml_request_put(base->rt->pml, (struct pml_request *)base);
+}
+
+static void describe(const struct ncclx_request *base, char *text, size_t bytes)
+{
+    const struct pml_request *request = (const struct pml_request *)base;
+    snprintf(text, bytes, "send of %zu bytes to rank %d, tag %d, on %s", request->u.send.bytes, base->status.source, base->status.tag,
+             base->comm->name);
+}
+
+static const struct base_request_kind send_kind = {.name = "send", .release = release, .describe = describe};
+
+static int prepare(struct pml_space_state *space, struct pml_peer *peer, const void *buf, size_t bytes, int dest, int tag,
+                   struct pml_request **out)
+{
+    struct pml_request *request;
+    int error = pml_request_get(space->comm->rt->pml, &request);
+    if (error) return error;
+    base_request_prepare(&request->base, &send_kind, space->comm->rt, space->comm);
+    request->base.status.source = dest; /* for describe; a send's status is not looked at otherwise */
+    request->base.status.tag = tag;
+    request->base.status.bytes = bytes;
+    request->space = space;
+    request->peer = peer;
+    request->connection = peer->connection;
+    request->is_send = true;
+    request->u.send.buffer = buf;
+    request->u.send.bytes = bytes;
+    *out = request;
+    return NCCLX_SUCCESS;
+}
+
+static void post_or_queue(struct pml_request *request, const struct pml_packet *packet)
+{
+    pml_post_control(request->connection, packet);
+}
+
+/* The eager way was full: the request's own node waits, with the caller's buffer. */
+static void queue_eager(struct pml_request *request, int source, int tag)
+{
+    struct pml_post *post = &request->post;
+    post->packet = (struct pml_packet){.kind = PROTOCOL_EAGER, .context = request->space->context, .source = source, .tag = tag};
+    post->payload = (struct pml_payload){.first = request->u.send.buffer, .first_bytes = request->u.send.bytes};
+    post->request = request;
+    pml_backlog_append(request->connection, post);
+}
+
+/* Writes into the announced buffer. Without that, the announcement is used up and the message travels by REQUEST. */
+static bool fill(struct pml_space_state *space, struct pml_connection *connection, const struct protocol_announcement *announcement, const void *buf,
+                 size_t bytes, int tag, bool refuse)
+{
+    if (!refuse && connection->transport->write(connection, buf, announcement->address, bytes)) {
+        connection->route.can_write = false;
+        return false;
+    }
+    struct pml_packet packet = {.kind = PROTOCOL_FILLED,
+                                .context = space->context,
+                                .source = space->comm->rank,
+                                .tag = tag,
+                                .inline_bytes = 2 * sizeof(uint64_t),
+                                .u.word = {announcement->receive, bytes}};
+    pml_post_control(connection, &packet);
+    return true;
+}
+
+static int start_request(struct pml_space_state *space, struct pml_peer *peer, const void *buf, size_t bytes, int dest, int tag,
+                         struct pml_request **out)
+{
+    int error = prepare(space, peer, buf, bytes, dest, tag, out);
+    if (error) return error;
+    space->comm->rt->pml->counters.rendezvous++;
+    protocol_requested(&(*out)->u.send.core, bytes);
+    struct pml_packet packet = {.kind = PROTOCOL_REQUEST,
+                                .context = space->context,
+                                .source = space->comm->rank,
+                                .tag = tag,
+                                .inline_bytes = 3 * sizeof(uint64_t),
+                                .u.word = {(*out)->name, bytes, (uint64_t)(uintptr_t)buf}};
+    post_or_queue(*out, &packet);
+    return NCCLX_SUCCESS;
+}
+
+/* *out null: the message is on its way and the buffer is free. */
+static int start(struct pml_space_state *space, const void *buf, size_t bytes, int dest, int tag, struct pml_request **out)
+{
+    struct ncclx_comm *comm = space->comm;
+    struct pml *pml = comm->rt->pml;
+    struct protocol_announcement *announcement = NULL;
+    struct pml_peer *peer;
+    int error = pml_space_peer(space, dest, &peer);
+    if (unlikely(error)) return error;
+    struct pml_connection *connection = peer->connection;
+    pml->counters.messages_sent++;
+    pml->counters.bytes_sent += bytes;
+    enum protocol_way way = protocol_send_start(&peer->core, &connection->route, tag, bytes, &announcement);
+    if (likely(way == SEND_EAGER)) {
+        *out = NULL;
+        pml->counters.eager++;
+        if (unlikely(announcement != NULL)) pml_announcement_put(connection, announcement);
+        if (likely(pml_connection_clear(connection)) &&
+            likely(connection->transport->eager(connection, space->context, comm->rank, tag, buf, bytes)))
+            return NCCLX_SUCCESS;
+        error = prepare(space, peer, buf, bytes, dest, tag, out);
+        if (!error) queue_eager(*out, comm->rank, tag);
+        return error;
+    }
+    if (announcement) {
+        bool filled = way != SEND_REQUEST && fill(space, connection, announcement, buf, bytes, tag, way == SEND_REFUSE);
+        pml_announcement_put(connection, announcement);
+        if (filled) {
+            pml->counters.announced++;
+            *out = NULL;
+            return NCCLX_SUCCESS;
+        }
+    }
+    return start_request(space, peer, buf, bytes, dest, tag, out);
+}
+
+int pml_send(struct ncclx_comm *comm, enum pml_space space, const void *buf, size_t bytes, int dest, int tag)
+{
+    struct pml_request *request;
+    int error = start(&comm->pml->space[space], buf, bytes, dest, tag, &request);
+    if (likely(!error && !request)) return NCCLX_SUCCESS;
+    if (error) return error;
+    error = base_request_wait(&request->base, "ncclx_send");
+    if (request->base.complete) release(&request->base);
+    else request->base.detached = true; /* the wait ended early: peers may still name it */
+    return error;
+}
+
+int pml_isend(struct ncclx_comm *comm, enum pml_space space, const void *buf, size_t bytes, int dest, int tag, struct ncclx_request **request)
+{
+    struct pml_request *made;
+    int error = start(&comm->pml->space[space], buf, bytes, dest, tag, &made);
+    if (unlikely(error)) return error;
+    *request = made ? &made->base : base_request_done(comm->rt);
+    return NCCLX_SUCCESS;
+}
+
+/* ---- What receivers answer ------------------------------------------------------------------------------------ */
+
+void pml_send_finished(struct pml *pml, struct pml_connection *connection, uint64_t name)
+{
+    struct pml_request *request = pml_request_named(pml, name, true);
+    if (!request || request->connection != connection || !protocol_finished(&request->u.send.core)) {
+        pml_breach(connection, "it ended a send that does not wait for it");
+        return;
+    }
+    base_request_complete(&request->base, NCCLX_SUCCESS);
+}
+
+void pml_send_cleared(struct pml *pml, struct pml_connection *connection, uint64_t name, uint64_t receive)
+{
+    struct pml_request *request = pml_request_named(pml, name, true);
+    if (!request || request->connection != connection || !protocol_cleared(&request->u.send.core, receive)) {
+        pml_breach(connection, "it cleared a send that does not wait for it");
+        return;
+    }
+    pml_stream_append(connection, request);
+}
+
+/* ---- Announcements of receivers ------------------------------------------------------------------------------- */
+
+void pml_announcement_put(struct pml_connection *connection, struct protocol_announcement *announcement)
+{
+    struct pml *pml = connection->pml;
+    announcement->next = pml->free_announcements;
+    pml->free_announcements = announcement;
+    connection->announcements--;
+}
+
+void pml_announced(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet)
+{
+    struct pml_space_state *space = pml_space_find(pml, packet->context);
+    struct pml_peer *peer;
+    if (!space || connection->announcements == ANNOUNCEMENTS_MAX) return; /* dropping is always right */
+    if (packet->source < 0 || packet->source >= space->comm->size || pml_space_peer(space, packet->source, &peer) ||
+        peer->connection != connection) {
+        pml_breach(connection, "it announced a receive in the name of another rank");
+        return;
+    }
+    pml_connection_probe(connection);
+    if (!connection->route.can_write) return;
+    struct protocol_announcement *announcement = pml->free_announcements;
+    if (announcement) pml->free_announcements = announcement->next;
+    else if (!(announcement = base_alloc(AREA_PML, sizeof *announcement))) return;
+    connection->announcements++;
+    *announcement = (struct protocol_announcement){
+        .receive = packet->u.word[0], .bytes = packet->u.word[1], .address = packet->u.word[2], .tag = packet->tag};
+    if (!protocol_announced(&peer->core, announcement, (uint32_t)packet->u.word[3])) pml_announcement_put(connection, announcement);
+}
+
+void pml_withdrawn_by_peer(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet)
+{
+    struct pml_space_state *space = pml_space_find(pml, packet->context);
+    struct pml_peer *peer;
+    if (space && packet->source >= 0 && packet->source < space->comm->size && !pml_space_peer(space, packet->source, &peer) &&
+        peer->connection == connection) {
+        struct protocol_announcement *announcement = protocol_withdrawn(&peer->core, packet->u.word[0]);
+        if (announcement) pml_announcement_put(connection, announcement);
+    }
+    pml_send_simple(connection, PROTOCOL_WITHDRAWN, packet->u.word[0]);
+}

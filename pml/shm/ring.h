@@ -1,0 +1,112 @@
+/* ring.h - a queue from one process to another in shared memory: one writer, one reader, no locks.
+ *
+ * A packet is one cache line, which holds its own "full" flag: the number of the round in which it was written. The reader needs the transfer of that one line
+ * to see the packet and its inline data, and nothing has to be zeroed. Larger payloads go to a byte ring beside the lines, in the same order. The reader
+ * publishes how far it has come every quarter of a round only: most packets cost no traffic in the other direction. Payloads are at most a quarter of the
+ * byte ring, so that a writer that finds it full is always let in by the next publication.
+ *
+ * The reader treats what it finds as hostile: lengths and places are checked.
+ */
+#ifndef PML_SHM_RING_H
+#define PML_SHM_RING_H
+
+#include "pml/packet.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#define RING_LINES 128u
+#define RING_LINE_BYTES 64u
+
+/* In shared memory, all zero at first. The byte ring follows. */
+struct ring_shared {
+    _Atomic uint64_t taken; /* packets the reader has finished with, published now and then */
+    char pad[RING_LINE_BYTES - sizeof(uint64_t)];
+    struct pml_packet line[RING_LINES];
+    char payload[];
+};
+
+struct ring_writer {
+    struct ring_shared *shared;
+    uint64_t next;          /* packets written */
+    uint64_t room_until;    /* may write while next < room_until */
+    uint64_t payload_next;  /* bytes of payload written, with what was skipped at the end of a round */
+    uint64_t payload_until;
+    uint64_t payload_bytes; /* size of the byte ring, a power of two */
+    uint64_t payload_end[RING_LINES]; /* payload_next after the packet in that line */
+};
+
+struct ring_reader {
+    struct ring_shared *shared;
+    uint64_t next;
+    uint64_t published;
+    uint64_t payload_unpublished;
+    uint64_t payload_bytes;
+};
+
+void ring_writer_init(struct ring_writer *writer, struct ring_shared *shared, size_t payload_bytes);
+void ring_reader_init(struct ring_reader *reader, struct ring_shared *shared, size_t payload_bytes);
+static inline size_t ring_bytes(size_t payload_bytes) { return sizeof(struct ring_shared) + payload_bytes; }
+static inline size_t ring_payload_max(const struct ring_writer *writer) { return (size_t)writer->payload_bytes / 4; }
+
+/* ---- Writer -------------------------------------------------------------------------------------------------- */
+
+/* Reads how far the reader has come. */
+bool ring_refresh(struct ring_writer *writer);
+
+/* The next line to fill; null: full. */
+static inline struct pml_packet *ring_reserve(struct ring_writer *writer)
+{
+    if (__builtin_expect(writer->next == writer->room_until, 0) && !ring_refresh(writer)) return NULL;
+    return &writer->shared->line[writer->next % RING_LINES];
+}
+
+/* Makes the reserved line visible. */
+static inline void ring_publish(struct ring_writer *writer, struct pml_packet *line)
+{
+    writer->payload_end[writer->next % RING_LINES] = writer->payload_next;
+    atomic_store_explicit(&line->pass, (uint32_t)(writer->next / RING_LINES) + 1, memory_order_release);
+    writer->next++;
+}
+
+/* Room for a payload of the reserved line, which it describes; null: full. */
+char *ring_payload(struct ring_writer *writer, struct pml_packet *line, size_t bytes);
+
+/* ---- Reader -------------------------------------------------------------------------------------------------- */
+
+static inline const struct pml_packet *ring_peek(const struct ring_reader *reader)
+{
+    const struct pml_packet *line = &reader->shared->line[reader->next % RING_LINES];
+    uint32_t pass = atomic_load_explicit(&line->pass, memory_order_acquire);
+    return __builtin_expect(pass == (uint32_t)(reader->next / RING_LINES) + 1, 0) ? line : NULL;
+}
+
+/* Where the payload of a line is, and its length; false: the writer lies. */
+static inline bool ring_look(const struct ring_reader *reader, const struct pml_packet *line, const void **payload, size_t *bytes)
+{
+    size_t inlined = line->inline_bytes;
+    if (__builtin_expect(inlined <= PACKET_INLINE_MAX, 1)) {
+        *payload = line->u.data;
+        *bytes = inlined;
+        return true;
+    }
+    uint64_t start = (uint64_t)line->u.payload.start * RING_LINE_BYTES;
+    uint64_t length = line->u.payload.bytes;
+    *payload = reader->shared->payload + start;
+    *bytes = (size_t)length;
+    return inlined == PACKET_HAS_PAYLOAD && start <= reader->payload_bytes && length <= reader->payload_bytes - start;
+}
+
+/* Done with the packet that ring_peek showed. */
+static inline void ring_release(struct ring_reader *reader, size_t payload_bytes)
+{
+    reader->next++;
+    reader->payload_unpublished += payload_bytes;
+    if (__builtin_expect(reader->next - reader->published >= RING_LINES / 4 || reader->payload_unpublished >= reader->payload_bytes / 4, 0)) {
+        reader->published = reader->next;
+        reader->payload_unpublished = 0;
+        atomic_store_explicit(&reader->shared->taken, reader->next, memory_order_release);
+    }
+}
+
+#endif

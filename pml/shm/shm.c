@@ -1,0 +1,290 @@
+/* shm.c - packets between ranks of one node, through the rings of the node's segment. */
+#include "config.h"
+
+#include "pml/shm/shm.h"
+
+#include "pml/shm/cma.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+/* Up to here two copies through the ring are faster than a system call and its page walks; measured on Zen 4: 8 KiB 1.2 to 4 us against 1.9. */
+#define EAGER_LIMIT ((size_t)8192)
+/* Packets taken from one peer before the others get their turn. */
+#define BURST 16
+
+/* ---- Start and end ---------------------------------------------------------------------------------------------------- */
+
+static size_t eager_limit(const struct ncclx_rt *rt)
+{
+    int64_t wish = rt->config.value[CONFIG_EAGER_LIMIT].number;
+    return wish > 0 ? (size_t)wish : EAGER_LIMIT;
+}
+
+static int open_mailbox(struct shm *shm)
+{
+    struct ncclx_rt *rt = shm->pml->rt;
+    int error = shm_segment_mailbox(&shm->segment, shm->index, &shm->mailbox);
+    if (error) return error;
+    if (getrandom(&shm->token, sizeof shm->token, 0) != sizeof shm->token) return base_error(NCCLX_ERR_INTERNAL, "no random numbers: %s", strerror(errno));
+    shm->token |= 1;
+    shm->mailbox->token_address = (uint64_t)(uintptr_t)&shm->token;
+    shm->mailbox->pid = getpid();
+    shm->mailbox->rank = rt->job.rank;
+    atomic_store_explicit(&shm->mailbox->token, shm->token, memory_order_release);
+    return NCCLX_SUCCESS;
+}
+
+int shm_start(struct pml *pml, int fd)
+{
+    struct ncclx_rt *rt = pml->rt;
+    if (fd < 0) return NCCLX_SUCCESS;
+    struct shm *shm = base_calloc(AREA_SHM, 1, sizeof *shm);
+    if (!shm) {
+        close(fd);
+        return base_error(NCCLX_ERR_NO_MEM, "no memory");
+    }
+    shm->pml = pml;
+    shm->index = base_job_local_index(&rt->job, rt->job.rank);
+    int error = shm_segment_open(&shm->segment, fd, rt->job.local_size, (size_t)rt->config.value[CONFIG_SHM_RING].number);
+    if (!error) {
+        shm->reading = base_calloc(AREA_SHM, (size_t)rt->job.local_size, sizeof *shm->reading);
+        error = shm->reading ? open_mailbox(shm) : base_error(NCCLX_ERR_NO_MEM, "no memory for %d ranks of this node", rt->job.local_size);
+        if (error) shm_segment_close(&shm->segment);
+    }
+    if (error) {
+        base_free(AREA_SHM, shm->reading);
+        base_free(AREA_SHM, shm);
+        return error;
+    }
+    shm_wake_init(shm);
+    pml->shm = shm;
+    rt->block_arg = shm;
+    rt->block = shm_block;
+    if (rt->config.value[CONFIG_SHM_CMA].number) pml->announce_threshold = eager_limit(rt) + 1;
+    return NCCLX_SUCCESS;
+}
+
+void shm_stop(struct pml *pml)
+{
+    struct shm *shm = pml->shm;
+    if (!shm) return;
+    pml->rt->block = NULL;
+    atomic_store_explicit(&shm->mailbox->token, 0, memory_order_release);
+    shm_segment_close(&shm->segment);
+    base_free(AREA_SHM, shm->reading);
+    base_free(AREA_SHM, shm);
+    pml->shm = NULL;
+}
+
+/* ---- Connections -------------------------------------------------------------------------------------------------------- */
+
+static int shm_connect(struct pml *pml, struct pml_connection *connection)
+{
+    struct shm *shm = pml->shm;
+    int index = shm ? base_job_local_index(&pml->rt->job, connection->rank) : -1;
+    if (index < 0) return base_error(NCCLX_ERR_UNREACHABLE, "rank %d is on another node, and no transport between nodes is there yet", connection->rank);
+    struct shm_channel *channel = base_calloc(AREA_SHM, 1, sizeof *channel);
+    if (!channel) return base_error(NCCLX_ERR_NO_MEM, "no memory for the connection to rank %d", connection->rank);
+    struct ring_shared *out, *in;
+    int error = shm_segment_mailbox(&shm->segment, index, &channel->mailbox);
+    if (!error) error = shm_segment_ring(&shm->segment, shm->index, index, &out);
+    if (!error) error = shm_segment_ring(&shm->segment, index, shm->index, &in);
+    if (error) {
+        base_free(AREA_SHM, channel);
+        return base_error_context(error, "while connecting to rank %d", connection->rank);
+    }
+    ring_writer_init(&channel->writer, out, shm->segment.ring_payload);
+    ring_reader_init(&channel->reader, in, shm->segment.ring_payload);
+    channel->index = index;
+    channel->connection = connection;
+    connection->channel = channel;
+    connection->payload_max = ring_payload_max(&channel->writer);
+    size_t limit = eager_limit(pml->rt);
+    connection->route.eager_limit = limit < connection->payload_max ? limit : connection->payload_max;
+    return NCCLX_SUCCESS;
+}
+
+static void shm_disconnect(struct pml *pml, struct pml_connection *connection)
+{
+    (void)pml;
+    base_free(AREA_SHM, connection->channel);
+}
+
+/* Tells the peer that our ring to it is in use. */
+static void call(struct shm *shm, struct shm_channel *channel)
+{
+    channel->called = true;
+    atomic_fetch_or(&channel->mailbox->calling[shm->index / 64], UINT64_C(1) << (shm->index % 64));
+    atomic_fetch_add(&channel->mailbox->callers, 1);
+}
+
+static bool answer(struct shm *shm, int index)
+{
+    struct pml *pml = shm->pml;
+    struct pml_connection *connection;
+    if (index >= pml->rt->job.local_size) return true; /* a bit that means nothing */
+    if (pml_connection_from(pml, pml->rt->job.local_ranks[index], &transport_shm, &connection)) {
+        base_log(AREA_SHM, LOG_WARN, "%s", base_error_detail());
+        return false;
+    }
+    struct shm_channel *channel = connection->channel;
+    if (connection->transport != &transport_shm || channel->reading) return true;
+    channel->reading = true;
+    shm->reading[shm->readers++] = channel;
+    return true;
+}
+
+static void answer_callers(struct shm *shm, uint32_t callers)
+{
+    bool all = true;
+    for (int word = 0; word < (shm->segment.ranks + 63) / 64; word++) {
+        uint64_t bits = atomic_load_explicit(&shm->mailbox->calling[word], memory_order_acquire);
+        for (; bits; bits &= bits - 1) all = answer(shm, word * 64 + __builtin_ctzll(bits)) && all;
+    }
+    if (all) shm->callers_seen = callers; /* else again with the next poll: memory may be there by then */
+}
+
+/* ---- Packets ---------------------------------------------------------------------------------------------------------------- */
+
+static inline void visible(struct shm_channel *channel)
+{
+    if (unlikely(!channel->called)) call(channel->connection->pml->shm, channel);
+    if (unlikely(atomic_load_explicit(&channel->mailbox->sleeping, memory_order_relaxed))) shm_wake(channel->mailbox);
+}
+
+static bool shm_eager(struct pml_connection *connection, uint64_t context, int source, int tag, const void *data, size_t bytes)
+{
+    struct shm_channel *channel = connection->channel;
+    struct pml_packet *line = ring_reserve(&channel->writer);
+    if (unlikely(!line)) return false;
+    if (bytes <= PACKET_INLINE_MAX) {
+        line->inline_bytes = (uint8_t)bytes;
+        memcpy(line->u.data, data, bytes);
+    } else {
+        char *place = ring_payload(&channel->writer, line, bytes);
+        if (unlikely(!place)) return false;
+        memcpy(place, data, bytes);
+    }
+    line->kind = PROTOCOL_EAGER;
+    line->context = context;
+    line->source = source;
+    line->tag = tag;
+    ring_publish(&channel->writer, line);
+    visible(channel);
+    return true;
+}
+
+static void copy_payload(char *to, const struct pml_payload *payload)
+{
+    if (payload->first_bytes) memcpy(to, payload->first, payload->first_bytes);
+    if (payload->second_bytes) memcpy(to + payload->first_bytes, payload->second, payload->second_bytes);
+}
+
+static bool shm_post(struct pml_connection *connection, const struct pml_packet *packet, const struct pml_payload *payload)
+{
+    struct shm_channel *channel = connection->channel;
+    size_t bytes = payload->first_bytes + payload->second_bytes;
+    struct pml_packet *line = ring_reserve(&channel->writer);
+    if (!line) return false;
+    char *place = NULL;
+    bool fits = bytes <= PACKET_INLINE_MAX && (packet->kind == PROTOCOL_EAGER || packet->kind == PROTOCOL_ACTIVE); /* others use the words */
+    if (bytes && !fits && !(place = ring_payload(&channel->writer, line, bytes))) return false;
+    line->kind = packet->kind;
+    line->count = packet->count;
+    line->context = packet->context;
+    line->source = packet->source;
+    line->tag = packet->tag;
+    if (place) {
+        memcpy(line->u.payload.skipped, packet->u.word, sizeof line->u.payload.skipped);
+        copy_payload(place, payload);
+    } else if (bytes) {
+        line->inline_bytes = (uint8_t)bytes;
+        copy_payload(line->u.data, payload);
+    } else {
+        line->inline_bytes = packet->inline_bytes;
+        memcpy(line->u.word, packet->u.word, sizeof line->u.word);
+    }
+    ring_publish(&channel->writer, line);
+    visible(channel);
+    return true;
+}
+
+static inline void take(struct pml *pml, struct shm_channel *channel, const struct pml_packet *line)
+{
+    const void *payload;
+    size_t bytes;
+    if (unlikely(!ring_look(&channel->reader, line, &payload, &bytes))) {
+        pml_breach(channel->connection, "it wrote a packet whose payload lies outside its ring");
+        bytes = 0;
+    } else {
+        pml_packet_arrived(pml, channel->connection, line, payload, bytes);
+    }
+    ring_release(&channel->reader, bytes > PACKET_INLINE_MAX ? bytes : 0);
+}
+
+static int shm_poll(struct pml *pml)
+{
+    struct shm *shm = pml->shm;
+    int events = 0;
+    uint32_t callers = atomic_load_explicit(&shm->mailbox->callers, memory_order_acquire);
+    if (unlikely(callers != shm->callers_seen)) answer_callers(shm, callers);
+    for (int i = 0; i < shm->readers; i++) {
+        struct shm_channel *channel = shm->reading[i];
+        const struct pml_packet *line;
+        for (int burst = 0; burst < BURST && (line = ring_peek(&channel->reader)); burst++) {
+            take(pml, channel, line);
+            events++;
+        }
+    }
+    return events;
+}
+
+/* ---- Single copies ------------------------------------------------------------------------------------------------------------ */
+
+static void shm_probe(struct pml_connection *connection)
+{
+    struct shm_channel *channel = connection->channel;
+    struct pml *pml = connection->pml;
+    if (!pml->rt->config.value[CONFIG_SHM_CMA].number) return;
+    uint64_t token = atomic_load_explicit(&channel->mailbox->token, memory_order_acquire), found = 0;
+    if (!token) {
+        connection->probed = false; /* the peer is still starting */
+        return;
+    }
+    int failed = cma_read(channel->mailbox->pid, &found, channel->mailbox->token_address, sizeof found);
+    bool works = !failed && found == token; /* another process may have that number, in another namespace */
+    connection->route.can_read = connection->route.can_write = works;
+    if (!works)
+        base_log(AREA_SHM, LOG_INFO, "no single copies with rank %d (%s): data goes through the ring", connection->rank,
+                 failed ? strerror(failed) : "its process number means another process here");
+}
+
+static int shm_read(struct pml_connection *connection, void *to, uint64_t address, size_t bytes)
+{
+    const struct shm_channel *channel = connection->channel;
+    int failed = cma_read(channel->mailbox->pid, to, address, bytes);
+    return failed ? base_error(NCCLX_ERR_TRANSPORT, "cannot read the memory of rank %d: %s", connection->rank, strerror(failed)) : NCCLX_SUCCESS;
+}
+
+static int shm_write(struct pml_connection *connection, const void *from, uint64_t address, size_t bytes)
+{
+    const struct shm_channel *channel = connection->channel;
+    int failed = cma_write(channel->mailbox->pid, from, address, bytes);
+    return failed ? base_error(NCCLX_ERR_TRANSPORT, "cannot write the memory of rank %d: %s", connection->rank, strerror(failed)) : NCCLX_SUCCESS;
+}
+
+const struct transport transport_shm = {
+    .name = "shm",
+    .connect = shm_connect,
+    .disconnect = shm_disconnect,
+    .eager = shm_eager,
+    .post = shm_post,
+    .probe = shm_probe,
+    .read = shm_read,
+    .write = shm_write,
+    .poll = shm_poll,
+};

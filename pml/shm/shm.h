@@ -1,0 +1,43 @@
+/* shm.h - the transport between ranks of one node. */
+#ifndef PML_SHM_SHM_H
+#define PML_SHM_SHM_H
+
+#include "pml/internal.h"
+#include "pml/shm/segment.h"
+
+#include <sys/types.h>
+
+/* The way to one rank of the node. */
+struct shm_channel {
+    struct ring_writer writer;
+    struct ring_reader reader;
+    struct shm_mailbox *mailbox; /* the peer's */
+    struct pml_connection *connection;
+    int index;     /* the peer's, on the node */
+    bool called;   /* the peer knows of our ring */
+    bool reading;  /* the peer uses its ring to us */
+};
+
+struct shm {
+    struct pml *pml;
+    struct shm_segment segment;
+    struct shm_mailbox *mailbox; /* our own */
+    int index;
+    uint32_t callers_seen;
+    int readers;
+    struct shm_channel **reading; /* those with rings to us in use */
+    uint64_t token;               /* the word that peers read to try single copies */
+    bool barrier;                 /* membarrier works: no wake-up is ever lost */
+};
+
+/* Takes the node's segment over; fd -1: there is no other rank. */
+int shm_start(struct pml *pml, int fd);
+void shm_stop(struct pml *pml);
+
+/* wake.c */
+void shm_wake_init(struct shm *shm);
+void shm_wake(struct shm_mailbox *mailbox);
+/* base_block_fn */
+void shm_block(void *arg, uint64_t ns);
+
+#endif

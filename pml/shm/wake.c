@@ -1,0 +1,52 @@
+/* wake.c - sleeping and waking. A sender looks at the receiver's `sleeping` without a fence, so that sending stays cheap; the one who goes to sleep pays: it
+ * makes every running thread of the node's ranks pass a memory barrier (membarrier) before its last look. Where the system has no membarrier, a wake-up can be
+ * lost, which costs the length of one bounded sleep. */
+#include "config.h"
+
+#include "pml/shm/shm.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static long membarrier(int command)
+{
+    return syscall(SYS_membarrier, command, 0, 0);
+}
+
+void shm_wake_init(struct shm *shm)
+{
+    long commands = membarrier(MEMBARRIER_CMD_QUERY);
+    shm->barrier = commands > 0 && (commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED) && !membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
+}
+
+void shm_wake(struct shm_mailbox *mailbox)
+{
+    if (atomic_exchange(&mailbox->sleeping, 0)) syscall(SYS_futex, &mailbox->sleeping, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static bool anything(struct shm *shm)
+{
+    if (atomic_load_explicit(&shm->mailbox->callers, memory_order_acquire) != shm->callers_seen || shm->pml->busy) return true;
+    for (int i = 0; i < shm->readers; i++)
+        if (ring_peek(&shm->reading[i]->reader)) return true;
+    return false;
+}
+
+void shm_block(void *arg, uint64_t ns)
+{
+    struct shm *shm = arg;
+    struct ncclx_rt *rt = shm->pml->rt;
+    struct timespec time = {.tv_sec = (time_t)(ns / BASE_NS_PER_S), .tv_nsec = (long)(ns % BASE_NS_PER_S)};
+    atomic_store(&shm->mailbox->sleeping, 1);
+    if (shm->barrier) (void)membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+    base_rt_lock(rt);
+    bool found = anything(shm);
+    base_rt_unlock(rt);
+    if (!found) (void)syscall(SYS_futex, &shm->mailbox->sleeping, FUTEX_WAIT, 1, &time, NULL, 0);
+    atomic_store_explicit(&shm->mailbox->sleeping, 0, memory_order_relaxed);
+}

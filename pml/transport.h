@@ -1,0 +1,38 @@
+/* transport.h - what a transport does for pml: carries packets to one peer in order, copies between two processes' memory, makes memory shareable.
+ *
+ * A transport owns its part of a connection and hands in what arrives through pml_packet_arrived(). It never matches, never waits, and never calls
+ * base_progress. Called with the rank's lock held.
+ */
+#ifndef PML_TRANSPORT_H
+#define PML_TRANSPORT_H
+
+#include "pml/packet.h"
+#include "pml/pml.h"
+#include "pml/protocol.h"
+
+struct pml;
+struct pml_connection;
+
+struct transport {
+    const char *name;
+    /* Finds by trying whether it reaches the peer, and makes connection->channel. ERR_UNREACHABLE: another may try. */
+    int (*connect)(struct pml *pml, struct pml_connection *connection);
+    void (*disconnect)(struct pml *pml, struct pml_connection *connection);
+    /* Sends what is eager, or any packet (its payload fields are the transport's to fill). False: full, and nothing happened. */
+    bool (*eager)(struct pml_connection *connection, uint64_t context, int source, int tag, const void *data, size_t bytes);
+    bool (*post)(struct pml_connection *connection, const struct pml_packet *packet, const struct pml_payload *payload);
+    /* Tries whether single copies work; sets route.can_read and can_write. Called once, before the first. */
+    void (*probe)(struct pml_connection *connection);
+    /* Single copies with the peer's memory. */
+    int (*read)(struct pml_connection *connection, void *to, uint64_t address, size_t bytes);
+    int (*write)(struct pml_connection *connection, const void *from, uint64_t address, size_t bytes);
+    /* Takes what has arrived from all peers; the number of packets. */
+    int (*poll)(struct pml *pml);
+};
+
+/* Both come from a peer and are gone when it returns. */
+void pml_packet_arrived(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet, const void *payload, size_t bytes);
+/* The connection that packets from this job rank belong to; made on first use. */
+int pml_connection_from(struct pml *pml, int rank, const struct transport *transport, struct pml_connection **connection);
+
+#endif

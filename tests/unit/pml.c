@@ -1,0 +1,426 @@
+/* pml.c - messages between ranks of one process, over the real rings. */
+#include "tests/unit/pml_world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+/* 0, inline limits, payloads, eager limit, rendezvous. */
+static const size_t sizes[] = {0, 1, 7, 39, 40, 41, 64, 1000, 4096, 8191, 8192, 8193, 16384, 65537, ((size_t)1 << 20) + 1};
+#define SIZES (sizeof sizes / sizeof sizes[0])
+#define GUARD 64
+
+static struct world world;
+
+static char *pattern(size_t bytes, int seed)
+{
+    char *block = malloc(bytes + 2 * GUARD);
+    assert_non_null(block);
+    for (size_t i = 0; i < bytes + 2 * GUARD; i++) block[i] = (char)((size_t)seed + i * 7 + i / 251);
+    return block + GUARD;
+}
+
+static char *blank(size_t bytes)
+{
+    char *block = malloc(bytes + 2 * GUARD);
+    assert_non_null(block);
+    memset(block, 0x5a, bytes + 2 * GUARD);
+    return block + GUARD;
+}
+
+static void check_guards(const char *buffer, size_t bytes)
+{
+    for (size_t i = 0; i < GUARD; i++) {
+        assert_int_equal(buffer[-(ptrdiff_t)i - 1], 0x5a);
+        assert_int_equal(buffer[bytes + i], 0x5a);
+    }
+}
+
+static void drop(char *buffer)
+{
+    free(buffer - GUARD);
+}
+
+static int send_to(int from, int to, const void *buffer, size_t bytes, int tag, struct ncclx_request **request)
+{
+    return pml_isend(&world.comm[from], PML_USER, buffer, bytes, to, tag, request);
+}
+
+static int receive_from(int at, int source, void *buffer, size_t bytes, int tag, struct ncclx_request **request)
+{
+    return pml_irecv(&world.comm[at], PML_USER, buffer, bytes, source, tag, request);
+}
+
+static void finish(struct ncclx_request *request, int expected)
+{
+    assert_int_equal(world_wait(&world, request), expected);
+    request->kind->release(request);
+}
+
+static void transfer(int from, int to, size_t bytes, bool receive_first)
+{
+    struct ncclx_request *send, *receive;
+    char *out = pattern(bytes, from), *in = blank(bytes);
+    if (receive_first) {
+        assert_int_equal(receive_from(to, from, in, bytes, 3, &receive), 0);
+        for (int i = 0; i < 3; i++) world_progress(&world);
+    }
+    assert_int_equal(send_to(from, to, out, bytes, 3, &send), 0);
+    if (!receive_first) {
+        for (int i = 0; i < 3; i++) world_progress(&world);
+        assert_int_equal(receive_from(to, from, in, bytes, 3, &receive), 0);
+    }
+    assert_int_equal(world_wait(&world, receive), 0);
+    assert_int_equal(receive->status.source, from);
+    assert_int_equal(receive->status.tag, 3);
+    assert_true(receive->status.bytes == bytes);
+    receive->kind->release(receive);
+    finish(send, 0);
+    assert_memory_equal(out, in, bytes);
+    check_guards(in, bytes);
+    drop(out);
+    drop(in);
+}
+
+static void all_transfers(char **environment)
+{
+    world_open(&world, 3, environment);
+    for (size_t i = 0; i < SIZES; i++) {
+        for (int order = 0; order < 2; order++) {
+            transfer(0, 1, sizes[i], order);
+            transfer(2, 0, sizes[i], order);
+            transfer(1, 1, sizes[i], order);
+        }
+    }
+    world_close(&world);
+}
+
+static void every_size(void **state)
+{
+    (void)state;
+    all_transfers(NULL);
+}
+
+static void without_single_copies(void **state)
+{
+    (void)state;
+    char *environment[] = {"NCCLX_SHM_CMA=0", NULL};
+    all_transfers(environment);
+}
+
+static void smallest_ring(void **state)
+{
+    (void)state;
+    char *environment[] = {"NCCLX_SHM_RING=4096", "NCCLX_SHM_CMA=0", NULL};
+    all_transfers(environment);
+}
+
+static void truncation(void **state)
+{
+    (void)state;
+    world_open(&world, 2, NULL);
+    static const size_t sent[] = {41, 8000, 100000}, room[] = {40, 100, 20000};
+    for (int i = 0; i < 3; i++) {
+        for (int first = 0; first < 2; first++) {
+            struct ncclx_request *send, *receive;
+            char *out = pattern(sent[i], 1), *in = blank(room[i]);
+            if (first) assert_int_equal(receive_from(1, 0, in, room[i], 1, &receive), 0);
+            for (int k = 0; k < 3; k++) world_progress(&world);
+            assert_int_equal(send_to(0, 1, out, sent[i], 1, &send), 0);
+            if (!first) {
+                world_progress(&world);
+                assert_int_equal(receive_from(1, 0, in, room[i], 1, &receive), 0);
+            }
+            finish(receive, NCCLX_ERR_TRUNCATE);
+            finish(send, 0);
+            check_guards(in, room[i]);
+            drop(out);
+            drop(in);
+        }
+    }
+    world_close(&world);
+}
+
+static void order_and_wildcards(void **state)
+{
+    (void)state;
+    world_open(&world, 3, NULL);
+    struct ncclx_request *send[20], *receive;
+    int value[20], got;
+    for (int i = 0; i < 20; i++) {
+        value[i] = i;
+        assert_int_equal(send_to(i % 2 ? 1 : 2, 0, &value[i], sizeof value[i], i / 4, &send[i]), 0);
+    }
+    world_progress(&world);
+    for (int tag = 4; tag >= 0; tag--) {
+        for (int k = 0; k < 2; k++) { /* by source and tag, the later tags first */
+            assert_int_equal(receive_from(0, 1, &got, sizeof got, tag, &receive), 0);
+            finish(receive, 0);
+            assert_int_equal(got, tag * 4 + 2 * k + 1);
+        }
+    }
+    for (int k = 0; k < 10; k++) {
+        assert_int_equal(receive_from(0, NCCLX_ANY_SOURCE, &got, sizeof got, NCCLX_ANY_TAG, &receive), 0);
+        assert_int_equal(world_wait(&world, receive), 0);
+        assert_int_equal(receive->status.source, 2);
+        assert_int_equal(receive->status.tag, k / 2);
+        assert_int_equal(got, 2 * k);
+        receive->kind->release(receive);
+    }
+    for (int i = 0; i < 20; i++) finish(send[i], 0);
+    world_close(&world);
+}
+
+static void probing(void **state)
+{
+    (void)state;
+    world_open(&world, 2, NULL);
+    struct ncclx_request *send[2], *receive;
+    struct ncclx_message *message;
+    ncclx_status_t status;
+    bool found;
+    char *large = pattern(50000, 9), *in = blank(50000);
+    int small = 5, got = 0;
+    assert_int_equal(pml_probe(&world.comm[1], PML_USER, 0, 1, &found, NULL, &status), 0);
+    assert_false(found);
+    assert_int_equal(send_to(0, 1, large, 50000, 1, &send[0]), 0);
+    assert_int_equal(send_to(0, 1, &small, sizeof small, 1, &send[1]), 0);
+    assert_int_equal(pml_probe(&world.comm[1], PML_USER, NCCLX_ANY_SOURCE, 1, &found, NULL, &status), 0);
+    assert_true(found);
+    assert_true(status.bytes == 50000 && status.source == 0 && status.tag == 1);
+    assert_int_equal(pml_probe(&world.comm[1], PML_USER, 0, 1, &found, &message, &status), 0);
+    assert_true(found && pml_message_comm(message) == &world.comm[1]);
+    assert_int_equal(receive_from(1, 0, &got, sizeof got, 1, &receive), 0); /* not the message taken out */
+    finish(receive, 0);
+    assert_int_equal(got, 5);
+    assert_int_equal(pml_imrecv(in, 50000, message, &receive), 0);
+    finish(receive, 0);
+    assert_memory_equal(in, large, 50000);
+    finish(send[0], 0);
+    finish(send[1], 0);
+    drop(large);
+    drop(in);
+    world_close(&world);
+}
+
+static void cancelling(void **state)
+{
+    (void)state;
+    world_open(&world, 2, NULL);
+    for (int large = 0; large < 2; large++) {
+        struct ncclx_request *receive, *send, *second;
+        size_t bytes = large ? 100000 : 8;
+        char *in = blank(bytes), *out = pattern(bytes, 3);
+        assert_int_equal(receive_from(1, 0, in, bytes, 2, &receive), 0);
+        for (int i = 0; i < 3; i++) world_progress(&world); /* a large one has announced itself */
+        assert_int_equal(receive->kind->cancel(receive), 0);
+        assert_int_equal(world_wait(&world, receive), 0);
+        assert_int_equal(receive->status.cancelled, 1);
+        receive->kind->release(receive);
+        assert_int_equal(send_to(0, 1, out, bytes, 2, &send), 0);
+        assert_int_equal(receive_from(1, 0, in, bytes, 2, &second), 0);
+        finish(second, 0);
+        finish(send, 0);
+        assert_memory_equal(in, out, bytes);
+        drop(in);
+        drop(out);
+    }
+    world_close(&world);
+}
+
+/* More than any limit allows: the sender has to fall back to rendezvous, and nothing is lost or reordered. */
+static void flood(void **state)
+{
+    (void)state;
+    char *environment[] = {"NCCLX_UNEXPECTED_LIMIT=65536", NULL};
+    enum { COUNT = 3000 };
+    static struct ncclx_request *send[COUNT];
+    static uint64_t value[COUNT][25];
+    world_open(&world, 2, environment);
+    for (int i = 0; i < COUNT; i++) {
+        for (int k = 0; k < 25; k++) value[i][k] = (uint64_t)i * 100 + (uint64_t)k;
+        assert_int_equal(send_to(0, 1, value[i], sizeof value[i], 1, &send[i]), 0);
+        world_progress(&world);
+    }
+    struct pml_counters counters;
+    pml_get_counters(&world.rt[0], &counters);
+    assert_true(counters.rendezvous > COUNT / 2);
+    for (int i = 0; i < COUNT; i++) {
+        struct ncclx_request *receive;
+        uint64_t got[25];
+        assert_int_equal(receive_from(1, 0, got, sizeof got, 1, &receive), 0);
+        finish(receive, 0);
+        assert_memory_equal(got, value[i], sizeof got);
+    }
+    for (int i = 0; i < COUNT; i++) finish(send[i], 0);
+    pml_get_counters(&world.rt[1], &counters);
+    assert_true(counters.unexpected == 0);
+    struct ncclx_request *last; /* and back to eager */
+    assert_int_equal(send_to(0, 1, value[0], 8, 1, &last), 0);
+    assert_true(last->complete);
+    world_close(&world);
+}
+
+static void context_not_known_yet(void **state)
+{
+    (void)state;
+    world_open(&world, 2, NULL);
+    struct ncclx_comm comm[2];
+    struct ncclx_request *send[2], *receive;
+    char *out = pattern(30000, 4), *in = blank(30000);
+    int small = 77, got = 0;
+    for (int i = 0; i < 2; i++) comm[i] = (struct ncclx_comm){.rt = &world.rt[i], .context = 1048, .rank = 1 - i, .size = 2, .name = "late"};
+    static const int turned[2] = {1, 0};
+    comm[0].world = comm[1].world = turned;
+    assert_int_equal(pml_comm_attach(&comm[0]), 0);
+    assert_int_equal(pml_isend(&comm[0], PML_COLL, out, 30000, 0, 6, &send[0]), 0); /* rank 0 of it is job rank 1 */
+    assert_int_equal(pml_isend(&comm[0], PML_COLL, &small, sizeof small, 0, 6, &send[1]), 0);
+    for (int i = 0; i < 3; i++) world_progress(&world);
+    assert_int_equal(pml_comm_attach(&comm[1]), 0);
+    assert_int_equal(pml_irecv(&comm[1], PML_COLL, in, 30000, 1, 6, &receive), 0);
+    finish(receive, 0);
+    assert_memory_equal(in, out, 30000);
+    assert_int_equal(pml_irecv(&comm[1], PML_COLL, &got, sizeof got, 1, 6, &receive), 0);
+    finish(receive, 0);
+    assert_int_equal(got, 77);
+    finish(send[0], 0);
+    finish(send[1], 0);
+    pml_comm_detach(&comm[1]);
+    assert_int_equal(pml_isend(&comm[0], PML_COLL, out, 30000, 0, 6, &send[0]), 0); /* too late: the sender is let go */
+    finish(send[0], 0);
+    pml_comm_detach(&comm[0]);
+    drop(out);
+    drop(in);
+    world_close(&world);
+}
+
+static int heard;
+
+static void hear(struct ncclx_rt *rt, int source, const void *header, size_t header_bytes, const void *data, size_t bytes, void *arg)
+{
+    int *place = arg;
+    (void)rt;
+    assert_int_equal(source, 0);
+    assert_true(header_bytes == sizeof(int) && bytes % sizeof(int) == 0);
+    int number;
+    memcpy(&number, header, sizeof number);
+    assert_int_equal(number, heard);
+    for (size_t i = 0; i < bytes / sizeof(int); i++) assert_int_equal(((const int *)data)[i], number);
+    heard++;
+    *place = number;
+}
+
+static void active_messages(void **state)
+{
+    (void)state;
+    enum { COUNT = 2000 };
+    world_open(&world, 2, NULL);
+    int last = -1;
+    assert_int_equal(pml_am_register(&world.rt[1], 3, hear, &last), 0);
+    size_t most = pml_am_max(&world.rt[0], 1) / sizeof(int);
+    int *data = malloc((most + 1) * sizeof *data);
+    assert_non_null(data);
+    heard = 0;
+    for (int i = 0; i < COUNT; i++) { /* far more than fits: they queue */
+        size_t count = i % 100 == 99 ? most : (size_t)i % 20;
+        for (size_t k = 0; k < count; k++) data[k] = i;
+        assert_int_equal(pml_am_send(&world.rt[0], 1, 3, &i, sizeof i, data, count * sizeof *data), 0);
+    }
+    assert_int_not_equal(pml_am_send(&world.rt[0], 1, 3, data, 4, data, (most + 1) * sizeof *data), 0);
+    for (int i = 0; i < 100000 && heard < COUNT; i++) world_progress(&world);
+    assert_int_equal(heard, COUNT);
+    assert_int_equal(last, COUNT - 1);
+    free(data);
+    world_close(&world);
+}
+
+static void regions(char **environment, enum pml_access allocated, enum pml_access plain)
+{
+    world_open(&world, 2, environment);
+    struct pml_region_card card;
+    struct pml_region *region;
+    char own[4096], got[100];
+    void *memory;
+    memset(own, 1, sizeof own);
+    assert_int_equal(pml_mem_alloc(&world.rt[1], 10000, &memory), 0);
+    for (int kind = 0; kind < 2; kind++) {
+        char *base = kind ? own : memory;
+        assert_int_equal(pml_region_card(&world.rt[1], base + 10, 3000, &card), 0);
+        assert_int_equal(pml_region_attach(&world.rt[0], 1, &card, &region), 0);
+        assert_int_equal(region->access, kind ? plain : allocated);
+        assert_true(region->bytes == 3000);
+        if (region->access != PML_ACCESS_MESSAGE) {
+            assert_int_equal(pml_region_write(&world.rt[0], region, 5, "hello", 6), 0);
+            assert_string_equal(base + 15, "hello");
+            assert_int_equal(pml_region_read(&world.rt[0], region, 6, got, 5), 0);
+            assert_string_equal(got, "ello");
+        }
+        pml_region_detach(&world.rt[0], region);
+    }
+    assert_int_equal(pml_mem_free(&world.rt[1], (char *)memory + 1), NCCLX_ERR_ARG);
+    assert_int_equal(pml_region_card(&world.rt[1], memory, 100, &card), 0);
+    assert_int_equal(pml_mem_free(&world.rt[1], memory), 0);
+    assert_int_equal(pml_mem_free(&world.rt[1], memory), NCCLX_ERR_ARG);
+    void *again; /* very likely the same descriptor: the old card must not lead to the new memory */
+    assert_int_equal(pml_mem_alloc(&world.rt[1], 10000, &again), 0);
+    if (!pml_region_attach(&world.rt[0], 1, &card, &region)) {
+        assert_int_not_equal(region->access, PML_ACCESS_DIRECT);
+        pml_region_detach(&world.rt[0], region);
+    }
+    world_close(&world);
+}
+
+static void region_access(void **state)
+{
+    (void)state;
+    char *no_direct[] = {"NCCLX_SHM_DIRECT=0", NULL}, *nothing[] = {"NCCLX_SHM_DIRECT=0", "NCCLX_SHM_CMA=0", NULL};
+    regions(NULL, PML_ACCESS_DIRECT, PML_ACCESS_COPY);
+    regions(no_direct, PML_ACCESS_COPY, PML_ACCESS_COPY);
+    regions(nothing, PML_ACCESS_MESSAGE, PML_ACCESS_MESSAGE);
+}
+
+static void hostile_cards(void **state)
+{
+    (void)state;
+    world_open(&world, 2, NULL);
+    struct pml_region_card good, card;
+    struct pml_region *region;
+    void *memory;
+    assert_int_equal(pml_mem_alloc(&world.rt[1], 8192, &memory), 0);
+    assert_int_equal(pml_region_card(&world.rt[1], memory, 8192, &good), 0);
+    for (int word = 0; word < 8; word++) {
+        static const uint64_t lie[] = {0, 1, UINT64_MAX, UINT64_MAX - 4096, (uint64_t)1 << 63, 12288, 4096};
+        for (size_t i = 0; i < sizeof lie / sizeof lie[0]; i++) {
+            card = good;
+            card.word[word] = lie[i];
+            if (pml_region_attach(&world.rt[0], 1, &card, &region)) continue; /* refused */
+            if (region->access == PML_ACCESS_DIRECT) assert_true(region->bytes <= 8192);
+            pml_region_detach(&world.rt[0], region);
+        }
+    }
+    assert_int_equal(pml_region_attach(&world.rt[0], 1, &good, &region), 0);
+    pml_region_detach(&world.rt[0], region);
+    world_close(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_size),
+        cmocka_unit_test(without_single_copies),
+        cmocka_unit_test(smallest_ring),
+        cmocka_unit_test(truncation),
+        cmocka_unit_test(order_and_wildcards),
+        cmocka_unit_test(probing),
+        cmocka_unit_test(cancelling),
+        cmocka_unit_test(flood),
+        cmocka_unit_test(context_not_known_yet),
+        cmocka_unit_test(active_messages),
+        cmocka_unit_test(region_access),
+        cmocka_unit_test(hostile_cards),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
