@@ -8,7 +8,7 @@ tests_fuzz_config_LDADD = $(CORE_LIBS)
 tests_fuzz_lists_SOURCES = tests/fuzz/lists.c $(FUZZ_DRIVER)
 tests_fuzz_lists_LDADD = $(CORE_LIBS)
 tests_fuzz_matrix_SOURCES = tests/fuzz/matrix.c examples/matrix_market.c examples/matrix_market.h $(FUZZ_DRIVER)
-tests_fuzz_window_SOURCES = tests/fuzz/window.c $(osc_sources) $(FUZZ_DRIVER)
+tests_fuzz_window_SOURCES = tests/fuzz/window.c $(FUZZ_DRIVER)
 tests_fuzz_window_LDADD = $(CORE_LIBS)
 EXTRA_DIST += tests/fuzz/corpus
 
