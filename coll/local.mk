@@ -5,9 +5,12 @@ libncclx_core_la_SOURCES += \
 	coll/alltoall.c \
 	coll/barrier.c \
 	coll/bcast.c \
-	coll/coll.h \
+	coll/coll.c coll/coll.h \
 	coll/executor.c coll/executor.h \
 	coll/halving.c \
+	coll/operation.c coll/operation.h \
 	coll/reduce.c \
 	coll/schedule.c coll/schedule.h \
-	coll/select.c coll/select.h
+	coll/segment.c coll/segment.h \
+	coll/select.c coll/select.h \
+	coll/shared.c coll/shared.h

@@ -22,6 +22,7 @@ struct coll_problem {
     ncclx_op_t op;
     bool commutative;
     bool in_place;
+    bool shared; /* a blocking call, on a communicator whose ranks share a node: shared.h may serve it */
 };
 
 enum schedule_buffer { BUFFER_SEND, BUFFER_RECV, BUFFER_SCRATCH, BUFFER_COUNT };

@@ -12,40 +12,46 @@
 /* Limits are where the algorithms cross between processes of one node; between nodes start-up costs are higher and the small-message algorithms
  * hold out longer, so that a limit of this order is right there too (Thakur, Rabenseifner and Gropp 2005, figures 8 to 12). */
 static const struct coll_algorithm barrier_table[] = {
-    {"dissemination", barrier_dissemination, 2, ANY_SIZE, false},
-    {"tree", barrier_tree, 2, ON_REQUEST, false},
+    {"shared", NULL, shared_barrier, 2, ANY_SIZE, false},
+    {"dissemination", barrier_dissemination, NULL, 2, ANY_SIZE, false},
+    {"tree", barrier_tree, NULL, 2, ON_REQUEST, false},
     {0},
 };
 static const struct coll_algorithm bcast_table[] = {
-    {"binomial", bcast_binomial, 2, 32 * KIB, false},
-    {"scatter_allgather", bcast_scatter_allgather, 4, 512 * KIB, false},
-    {"pipeline", bcast_pipeline, 3, ANY_SIZE, false},
-    {"binomial", bcast_binomial, 2, ANY_SIZE, false},
+    {"shared", NULL, shared_bcast, 2, ANY_SIZE, false},
+    {"binomial", bcast_binomial, NULL, 2, 32 * KIB, false},
+    {"scatter_allgather", bcast_scatter_allgather, NULL, 4, 512 * KIB, false},
+    {"pipeline", bcast_pipeline, NULL, 3, ANY_SIZE, false},
+    {"binomial", bcast_binomial, NULL, 2, ANY_SIZE, false},
     {0},
 };
 static const struct coll_algorithm reduce_table[] = {
-    {"binomial", reduce_binomial, 2, 8 * KIB, false},
-    {"rabenseifner", reduce_rabenseifner, 2, ANY_SIZE, false},
+    {"shared", NULL, shared_reduce, 2, ANY_SIZE, false},
+    {"binomial", reduce_binomial, NULL, 2, 8 * KIB, false},
+    {"rabenseifner", reduce_rabenseifner, NULL, 2, ANY_SIZE, false},
     {0},
 };
 static const struct coll_algorithm allreduce_table[] = {
-    {"recursive_doubling", allreduce_recursive_doubling, 2, 4 * KIB, false},
-    {"rabenseifner", allreduce_rabenseifner, 2, 512 * KIB, false},
-    {"ring", allreduce_ring, 3, ANY_SIZE, true},
-    {"rabenseifner", allreduce_rabenseifner, 2, ANY_SIZE, false},
-    {"reduce_bcast", allreduce_reduce_bcast, 2, ON_REQUEST, false},
+    {"shared", NULL, shared_allreduce, 2, ANY_SIZE, false},
+    {"recursive_doubling", allreduce_recursive_doubling, NULL, 2, 4 * KIB, false},
+    {"rabenseifner", allreduce_rabenseifner, NULL, 2, 512 * KIB, false},
+    {"ring", allreduce_ring, NULL, 3, ANY_SIZE, true},
+    {"rabenseifner", allreduce_rabenseifner, NULL, 2, ANY_SIZE, false},
+    {"reduce_bcast", allreduce_reduce_bcast, NULL, 2, ON_REQUEST, false},
     {0},
 };
 static const struct coll_algorithm allgather_table[] = {
-    {"bruck", allgather_bruck, 3, 4 * KIB, false},
-    {"recursive_doubling", allgather_recursive_doubling, 2, 128 * KIB, false},
-    {"ring", allgather_ring, 2, ANY_SIZE, false},
+    {"shared", NULL, shared_allgather, 2, ANY_SIZE, false},
+    {"bruck", allgather_bruck, NULL, 3, 4 * KIB, false},
+    {"recursive_doubling", allgather_recursive_doubling, NULL, 2, 128 * KIB, false},
+    {"ring", allgather_ring, NULL, 2, ANY_SIZE, false},
     {0},
 };
 static const struct coll_algorithm alltoall_table[] = {
-    {"bruck", alltoall_bruck, 8, 128, false},
-    {"direct", alltoall_direct, 2, 32 * KIB, false},
-    {"pairwise", alltoall_pairwise, 2, ANY_SIZE, false},
+    {"shared", NULL, shared_alltoall, 2, ANY_SIZE, false},
+    {"bruck", alltoall_bruck, NULL, 8, 128, false},
+    {"direct", alltoall_direct, NULL, 2, 32 * KIB, false},
+    {"pairwise", alltoall_pairwise, NULL, 2, ANY_SIZE, false},
     {0},
 };
 
@@ -100,7 +106,7 @@ size_t coll_measure(const struct coll_problem *problem)
 
 bool coll_can(const struct coll_algorithm *algorithm, const struct coll_problem *problem)
 {
-    return problem->commutative || !algorithm->commutative_only;
+    return (problem->commutative || !algorithm->commutative_only) && (problem->shared || !algorithm->run);
 }
 
 const struct coll_algorithm *coll_select(const struct coll_choice *choice, const struct coll_problem *problem)
@@ -148,10 +154,17 @@ static void explain(struct text *text, enum coll_name name, int ranks, const str
     add(text, "%s%s%s\n", table[name].text, table[name].measure[0] ? ", by " : "", table[name].measure);
     if (forced)
         add(text, "  %-20s always%s: asked for by %s\n", forced->name,
-            forced->commutative_only ? ", unless the operation is not commutative" : "", source);
+            forced->commutative_only ? ", unless the operation is not commutative"
+            : forced->run            ? " for blocking calls when all ranks share a node"
+                                     : "", source);
     for (const struct coll_algorithm *algorithm = table[name].algorithms; algorithm->name; algorithm++) {
-        if (forced && !forced->commutative_only) return;
-        if (algorithm->most_bytes == ON_REQUEST) {
+        if (forced && !forced->commutative_only && !forced->run) return;
+        if (forced && algorithm->run) continue;
+        if (algorithm->run) {
+            add(text, "  %-20s blocking calls when all ranks share a node, ", algorithm->name);
+            if (algorithm->most_bytes == ANY_SIZE) add(text, "any size; otherwise:\n");
+            else add(text, "up to %zu bytes; otherwise:\n", algorithm->most_bytes);
+        } else if (algorithm->most_bytes == ON_REQUEST) {
             add(text, "  %-20s only on request\n", algorithm->name);
         } else if (ranks < algorithm->least_ranks) {
             add(text, "  %-20s only from %d ranks up\n", algorithm->name, algorithm->least_ranks);

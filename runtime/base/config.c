@@ -46,15 +46,15 @@ static const struct base_config_entry table[CONFIG_COUNT] = {
                            "direct loads and stores in memory that peers of the node made shareable"},
     [CONFIG_SHM_RING] = {"NCCLX_SHM_RING", CONFIG_SIZE, "64K", 4096, GIB, NULL,
                          "bytes of the queue from one rank of a node to another"},
-    [CONFIG_COLL_BARRIER] = {"NCCLX_COLL_BARRIER", CONFIG_ENUM, "auto", 0, 0, "auto|dissemination|tree", "algorithm of barrier"},
-    [CONFIG_COLL_BCAST] = {"NCCLX_COLL_BCAST", CONFIG_ENUM, "auto", 0, 0, "auto|binomial|scatter_allgather|pipeline",
+    [CONFIG_COLL_BARRIER] = {"NCCLX_COLL_BARRIER", CONFIG_ENUM, "auto", 0, 0, "auto|shared|dissemination|tree", "algorithm of barrier"},
+    [CONFIG_COLL_BCAST] = {"NCCLX_COLL_BCAST", CONFIG_ENUM, "auto", 0, 0, "auto|shared|binomial|scatter_allgather|pipeline",
                            "algorithm of bcast"},
-    [CONFIG_COLL_REDUCE] = {"NCCLX_COLL_REDUCE", CONFIG_ENUM, "auto", 0, 0, "auto|binomial|rabenseifner", "algorithm of reduce"},
+    [CONFIG_COLL_REDUCE] = {"NCCLX_COLL_REDUCE", CONFIG_ENUM, "auto", 0, 0, "auto|shared|binomial|rabenseifner", "algorithm of reduce"},
     [CONFIG_COLL_ALLREDUCE] = {"NCCLX_COLL_ALLREDUCE", CONFIG_ENUM, "auto", 0, 0,
-                               "auto|recursive_doubling|rabenseifner|ring|reduce_bcast", "algorithm of allreduce"},
-    [CONFIG_COLL_ALLGATHER] = {"NCCLX_COLL_ALLGATHER", CONFIG_ENUM, "auto", 0, 0, "auto|ring|bruck|recursive_doubling",
+                               "auto|shared|recursive_doubling|rabenseifner|ring|reduce_bcast", "algorithm of allreduce"},
+    [CONFIG_COLL_ALLGATHER] = {"NCCLX_COLL_ALLGATHER", CONFIG_ENUM, "auto", 0, 0, "auto|shared|ring|bruck|recursive_doubling",
                                "algorithm of allgather"},
-    [CONFIG_COLL_ALLTOALL] = {"NCCLX_COLL_ALLTOALL", CONFIG_ENUM, "auto", 0, 0, "auto|pairwise|bruck|direct", "algorithm of alltoall"},
+    [CONFIG_COLL_ALLTOALL] = {"NCCLX_COLL_ALLTOALL", CONFIG_ENUM, "auto", 0, 0, "auto|shared|pairwise|bruck|direct", "algorithm of alltoall"},
 };
 
 /* Names that other programs of the package read. */

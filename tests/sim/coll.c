@@ -50,7 +50,8 @@ static void draw_case(struct sim *sim, int size, struct coll_world_case *c)
         if (coll_algorithms((enum coll_name)name) == algorithm) c->name = (enum coll_name)name;
     size_t known = 0;
     while (algorithm[known].name) known++;
-    c->algorithm = &algorithm[sim_random(sim, known)];
+    do c->algorithm = &algorithm[sim_random(sim, known)];
+    while (!c->algorithm->build); /* not a schedule */
     c->root = c->name == COLL_BCAST || c->name == COLL_REDUCE ? (int)sim_random(sim, (uint64_t)size) : 0;
     c->count = c->name == COLL_BARRIER ? 0 : counts[sim_random(sim, sizeof counts / sizeof counts[0])];
     c->in_place = c->name != COLL_BARRIER && sim_chance(sim, 1, 2);

@@ -10,7 +10,7 @@ EXTRA_DIST += $(SIM_ENGINE)
 sim_tests += tests/sim/coll
 tests_sim_coll_SOURCES = tests/sim/coll.c tests/sim/coll_world.c tests/sim/coll_world.h $(SIM_ENGINE) \
 	coll/allgather.c coll/allreduce.c coll/alltoall.c coll/barrier.c coll/bcast.c coll/executor.c coll/halving.c \
-	coll/reduce.c coll/schedule.c coll/select.c
+	coll/reduce.c coll/schedule.c coll/select.c coll/shared.c
 tests_sim_coll_CPPFLAGS = $(SIM_CPPFLAGS)
 tests_sim_coll_LDADD = $(CORE_LIBS)
 

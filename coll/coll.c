@@ -1,0 +1,147 @@
+/* coll.c - the calls of coll.h: what needs no communication is done here, the rest by an operation. */
+#include "coll/operation.h"
+
+#include <string.h>
+
+int coll_init(struct ncclx_rt *rt)
+{
+    rt->coll = base_calloc(AREA_COLL, 1, sizeof *rt->coll);
+    if (!rt->coll) return base_error(NCCLX_ERR_NO_MEM, "no memory for collectives");
+    int error = coll_choice_read(&rt->coll->choice, &rt->config);
+    if (error) coll_finalize(rt);
+    return error;
+}
+
+void coll_finalize(struct ncclx_rt *rt)
+{
+    if (!rt->coll) return;
+    segments_reap(rt, true);
+    builder_release(&rt->coll->builder);
+    base_free(AREA_COLL, rt->coll);
+    rt->coll = NULL;
+}
+
+int coll_comm_attach(struct ncclx_comm *comm)
+{
+    comm->coll = base_calloc(AREA_COLL, 1, sizeof *comm->coll);
+    return comm->coll ? NCCLX_SUCCESS : base_error(NCCLX_ERR_NO_MEM, "no memory for the collectives of %s", comm->name);
+}
+
+void coll_comm_detach(struct ncclx_comm *comm)
+{
+    if (!comm->coll) return;
+    segments_end(comm);
+    operations_end(comm->coll);
+    base_free(AREA_COLL, comm->coll);
+    comm->coll = NULL;
+}
+
+static struct coll_problem problem_of(const struct ncclx_comm *comm, const struct coll_args *args)
+{
+    bool in_place = args->name == COLL_BCAST || args->sendbuf == NCCLX_IN_PLACE;
+    struct coll_problem problem = {
+        .name = args->name,
+        .rank = comm->rank,
+        .size = comm->size,
+        .root = args->root,
+        .count = args->count,
+        .element_bytes = args->name == COLL_BARRIER ? 1 : base_type_size(args->type),
+        .type = args->type,
+        .op = args->op,
+        .commutative = !args->op || base_op_commutative(args->op),
+        .in_place = args->name != COLL_BARRIER && in_place,
+    };
+    problem.bytes = problem.count * problem.element_bytes;
+    return problem;
+}
+
+/* What ends without a message: a communicator of one, or nothing to move. */
+static bool is_local(const struct coll_problem *problem)
+{
+    return problem->size == 1 || (problem->count == 0 && problem->name != COLL_BARRIER);
+}
+
+static void run_local(const struct coll_problem *problem, const struct coll_args *args)
+{
+    if (!problem->bytes) return;
+    if (!problem->in_place) memmove(args->recvbuf, args->sendbuf, problem->bytes);
+    if (problem->op) base_op_finish(problem->op, problem->type, args->recvbuf, problem->count, 1);
+}
+
+static const char *call_name(enum coll_name name)
+{
+    static const char *const text[COLL_NAMES] = {"ncclx_coll_barrier",   "ncclx_coll_bcast",     "ncclx_coll_reduce",
+                                                 "ncclx_coll_allreduce", "ncclx_coll_allgather", "ncclx_coll_alltoall"};
+    return text[name];
+}
+
+static int run_schedule(struct ncclx_comm *comm, const struct coll_problem *problem, const struct coll_args *args)
+{
+    struct coll_operation *operation;
+    int error = operation_acquire(comm, problem, &operation);
+    if (error) return error;
+    operation_start(operation, args->sendbuf, args->recvbuf, args->op);
+    error = operation->request.complete ? operation->request.status.error : base_request_wait(&operation->request, call_name(args->name));
+    if (!operation->request.complete) operation_abandon(operation, error);
+    operation_release(operation);
+    return error;
+}
+
+int coll_run_schedule(struct ncclx_comm *comm, const struct coll_args *args)
+{
+    struct coll_problem problem = problem_of(comm, args);
+    return run_schedule(comm, &problem, args);
+}
+
+/* What a rank puts into one slot at most. */
+static size_t slot_bytes(const struct coll_problem *problem)
+{
+    return problem->name == COLL_ALLTOALL ? problem->bytes * (size_t)problem->size : problem->bytes;
+}
+
+int coll_run(struct ncclx_comm *comm, const struct coll_args *args)
+{
+    struct coll_problem problem = problem_of(comm, args);
+    if (is_local(&problem)) {
+        run_local(&problem, args);
+        return NCCLX_SUCCESS;
+    }
+    problem.shared = segments_possible(comm);
+    const struct coll_algorithm *algorithm = problem.shared ? coll_select(&comm->rt->coll->choice, &problem) : NULL;
+    problem.shared = false;
+    if (!algorithm || !algorithm->run) return run_schedule(comm, &problem, args);
+    struct shared *shared;
+    int error = segments_get(comm, problem.name == COLL_BARRIER ? 0 : slot_bytes(&problem), &shared);
+    if (error) return error;
+    if (!shared) return run_schedule(comm, &problem, args);
+    if (shared->error) return base_error(shared->error, "an earlier collective on %s failed; the communicator is of no more use", comm->name);
+    shared->call = call_name(args->name);
+    return algorithm->run(shared, &problem, args->sendbuf, args->recvbuf);
+}
+
+int coll_start(struct ncclx_comm *comm, const struct coll_args *args, struct ncclx_request **request)
+{
+    struct coll_problem problem = problem_of(comm, args);
+    struct coll_operation *operation;
+    if (is_local(&problem)) {
+        run_local(&problem, args);
+        *request = base_request_done(comm->rt);
+        return NCCLX_SUCCESS;
+    }
+    int error = operation_acquire(comm, &problem, &operation);
+    if (error) return error;
+    operation_start(operation, args->sendbuf, args->recvbuf, args->op);
+    *request = &operation->request;
+    return NCCLX_SUCCESS;
+}
+
+int coll_barrier(struct ncclx_comm *comm)
+{
+    return coll_run(comm, &(struct coll_args){.name = COLL_BARRIER});
+}
+
+int coll_allgather_bytes(struct ncclx_comm *comm, const void *mine, void *all, size_t bytes)
+{
+    struct coll_args args = {.name = COLL_ALLGATHER, .sendbuf = mine, .recvbuf = all, .count = bytes, .type = NCCLX_UINT8};
+    return coll_run(comm, &args);
+}

@@ -1,0 +1,271 @@
+/* shared.c - collectives by loads and stores: each rank writes what it gives, all read what they need. Results are combined in rank order, by
+ * everyone alike. */
+#include "coll/shared.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Reductions of more bytes than this over all ranks are shared out: each rank combines a piece, and all copy the pieces. Less is combined by everyone,
+ * which saves one hand-over. */
+#define SHARE_OUT_BYTES ((size_t)8192)
+/* Looks at a slot before progress is driven too: a few hand-overs of a cache line between cores. */
+#define LOOKS 200
+
+size_t shared_bytes(int size, size_t data_bytes)
+{
+    return (size_t)size * SHARED_SLOTS * (sizeof(struct shared_slot) + data_bytes);
+}
+
+void shared_prepare(struct shared *shared, struct ncclx_rt *rt, char *areas, int rank, int size, size_t data_bytes)
+{
+    memset(shared, 0, sizeof *shared);
+    shared->rt = rt;
+    shared->areas = areas;
+    shared->rank = rank;
+    shared->size = size;
+    shared->data_bytes = data_bytes;
+    shared->slot_bytes = sizeof(struct shared_slot) + data_bytes;
+    shared->area_bytes = SHARED_SLOTS * shared->slot_bytes;
+}
+
+/* ---- Parts ------------------------------------------------------------------------------------------------------ */
+
+static void describe(const void *arg, char *text, size_t bytes)
+{
+    const struct shared *shared = arg;
+    snprintf(text, bytes, "rank %d of %d has not come (part %llu)", shared->waits_for, shared->size, (unsigned long long)shared->number);
+}
+
+static inline void relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+int shared_wait_slow(struct shared *shared, int rank, uint64_t number)
+{
+    const struct shared_slot *slot = shared_slot(shared, rank, number);
+    struct base_wait wait;
+    int error = NCCLX_SUCCESS;
+    unsigned looks = shared->rt->spin_limit > LOOKS ? LOOKS : 1;
+    for (unsigned i = 0; i < looks; i++) {
+        if (atomic_load_explicit(&slot->number, memory_order_acquire) >= number) return NCCLX_SUCCESS;
+        relax();
+    }
+    shared->waits_for = rank;
+    base_wait_begin(&wait, shared->rt, shared->call, describe, shared);
+    while (!error && atomic_load_explicit(&slot->number, memory_order_acquire) < number) {
+        if (base_progress(shared->rt)) wait.rounds = 0;
+        else error = base_wait_idle(&wait);
+    }
+    base_wait_end(&wait);
+    if (error) shared->error = error;
+    return error;
+}
+
+/* Makes this rank's slot of the next part free to write. */
+static inline int enter(struct shared *shared)
+{
+    uint64_t number = ++shared->number;
+    if (number <= shared->entered + SHARED_SLOTS - 1) return NCCLX_SUCCESS;
+    /* The slot was used last by part number - SHARED_SLOTS: all must have entered the one after that. */
+    uint64_t wanted = number - SHARED_SLOTS + 1;
+    for (int rank = 0; rank < shared->size; rank++) {
+        int error = rank == shared->rank ? NCCLX_SUCCESS : shared_wait(shared, rank, wanted);
+        if (error) return error;
+    }
+    shared->entered = wanted;
+    return NCCLX_SUCCESS;
+}
+
+static inline void publish(struct shared *shared)
+{
+    atomic_store_explicit(&shared_slot(shared, shared->rank, shared->number)->number, shared->number, memory_order_release);
+}
+
+/* Enters the next part with `bytes` of data; none: null. */
+static inline int give(struct shared *shared, const void *data, size_t bytes)
+{
+    int error = enter(shared);
+    if (error) return error;
+    if (bytes) memcpy(shared_data(shared_slot(shared, shared->rank, shared->number), bytes), data, bytes);
+    publish(shared);
+    return NCCLX_SUCCESS;
+}
+
+/* Every rank has given; then all are known to have entered. */
+static inline int wait_for_all(struct shared *shared)
+{
+    for (int rank = 0; rank < shared->size; rank++) {
+        int error = rank == shared->rank ? NCCLX_SUCCESS : shared_wait(shared, rank, shared->number);
+        if (error) return error;
+    }
+    shared->entered = shared->number;
+    return NCCLX_SUCCESS;
+}
+
+static inline const char *given(const struct shared *shared, int rank, size_t bytes)
+{
+    return shared_data(shared_slot(shared, rank, shared->number), bytes);
+}
+
+static inline size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- Collectives without arithmetic ---------------------------------------------------------------------------- */
+
+int shared_barrier(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf)
+{
+    (void)problem, (void)sendbuf, (void)recvbuf;
+    int error = give(shared, NULL, 0);
+    return error ? error : wait_for_all(shared);
+}
+
+int shared_bcast(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf)
+{
+    (void)sendbuf;
+    for (size_t done = 0; done < problem->bytes; done += shared->data_bytes) {
+        size_t bytes = smaller(problem->bytes - done, shared->data_bytes);
+        char *piece = (char *)recvbuf + done;
+        bool root = problem->rank == problem->root;
+        int error = give(shared, piece, root ? bytes : 0);
+        if (root && !error) continue;
+        if (!error) error = shared_wait(shared, problem->root, shared->number);
+        if (error) return error;
+        memcpy(piece, given(shared, problem->root, bytes), bytes);
+    }
+    return NCCLX_SUCCESS;
+}
+
+int shared_allgather(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf)
+{
+    char *result = recvbuf, *own = result + (size_t)problem->rank * problem->bytes;
+    const char *input = problem->in_place ? own : sendbuf;
+    for (size_t done = 0; done < problem->bytes; done += shared->data_bytes) {
+        size_t bytes = smaller(problem->bytes - done, shared->data_bytes);
+        int error = give(shared, input + done, bytes);
+        if (error) return error;
+        if (!problem->in_place) memcpy(own + done, input + done, bytes);
+        for (int i = 1; i < shared->size; i++) {
+            int rank = (shared->rank + i) % shared->size;
+            error = shared_wait(shared, rank, shared->number);
+            if (error) return error;
+            memcpy(result + (size_t)rank * problem->bytes + done, given(shared, rank, bytes), bytes);
+        }
+        shared->entered = shared->number;
+    }
+    return NCCLX_SUCCESS;
+}
+
+/* One part of an all-to-all: bytes [done, done + bytes) of every block. */
+static int alltoall_part(struct shared *shared, const struct coll_problem *problem, const char *input, char *result, size_t done, size_t bytes)
+{
+    size_t size = (size_t)shared->size, all = size * bytes;
+    int error = enter(shared);
+    if (error) return error;
+    char *leaves = shared_data(shared_slot(shared, shared->rank, shared->number), all);
+    for (size_t i = 0; i < size; i++) memcpy(leaves + i * bytes, input + i * problem->bytes + done, bytes);
+    publish(shared);
+    for (int i = 0; i < shared->size; i++) {
+        int rank = (shared->rank + i) % shared->size;
+        error = i ? shared_wait(shared, rank, shared->number) : NCCLX_SUCCESS;
+        if (error) return error;
+        memcpy(result + (size_t)rank * problem->bytes + done, given(shared, rank, all) + (size_t)shared->rank * bytes, bytes);
+    }
+    shared->entered = shared->number;
+    return NCCLX_SUCCESS;
+}
+
+int shared_alltoall(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf)
+{
+    const char *input = problem->in_place ? recvbuf : sendbuf;
+    size_t most = shared->data_bytes / (size_t)shared->size;
+    for (size_t done = 0; done < problem->bytes; done += most) {
+        int error = alltoall_part(shared, problem, input, recvbuf, done, smaller(problem->bytes - done, most));
+        if (error) return error;
+    }
+    return NCCLX_SUCCESS;
+}
+
+/* ---- Reductions ------------------------------------------------------------------------------------------------- */
+
+/* out = what ranks 0, 1, ... gave at `offset` of their data, combined in this order. */
+static void combine(const struct shared *shared, const struct coll_problem *problem, size_t data_bytes, size_t offset, char *out, size_t bytes)
+{
+    size_t count = bytes / problem->element_bytes;
+    const char *sum = given(shared, 0, data_bytes) + offset;
+    for (int rank = 1; rank < shared->size; rank++) {
+        base_op_apply(problem->op, problem->type, sum, given(shared, rank, data_bytes) + offset, out, count);
+        sum = out;
+    }
+    base_op_finish(problem->op, problem->type, out, count, shared->size);
+}
+
+/* Everyone who wants the result combines everything. */
+static int reduce_flat(struct shared *shared, const struct coll_problem *problem, const char *input, char *result, size_t bytes)
+{
+    int error = give(shared, input, bytes);
+    if (error || !result) return error;
+    error = wait_for_all(shared);
+    if (error) return error;
+    combine(shared, problem, bytes, 0, result, bytes);
+    return NCCLX_SUCCESS;
+}
+
+/* Each rank combines its share, gives it, and whoever wants the result copies all shares. */
+static int reduce_shared_out(struct shared *shared, const struct coll_problem *problem, const char *input, char *result, size_t bytes)
+{
+    size_t count = bytes / problem->element_bytes, size = (size_t)shared->size;
+    size_t begin = split_begin(count, size, (size_t)shared->rank) * problem->element_bytes;
+    size_t end = split_begin(count, size, (size_t)shared->rank + 1) * problem->element_bytes;
+    int error = give(shared, input, bytes);
+    if (!error) error = wait_for_all(shared);
+    if (error) return error;
+    /* The share goes to its own place in the next part's slot. */
+    uint64_t gathered = shared->number;
+    error = enter(shared);
+    if (error) return error;
+    char *shares = shared_data(shared_slot(shared, shared->rank, shared->number), bytes);
+    shared->number = gathered;
+    combine(shared, problem, bytes, begin, shares + begin, end - begin);
+    shared->number = gathered + 1;
+    publish(shared);
+    for (size_t i = 0; i < size && result; i++) {
+        int rank = (int)(((size_t)shared->rank + i) % size);
+        begin = split_begin(count, size, (size_t)rank) * problem->element_bytes;
+        end = split_begin(count, size, (size_t)rank + 1) * problem->element_bytes;
+        error = i ? shared_wait(shared, rank, shared->number) : NCCLX_SUCCESS;
+        if (error) return error;
+        memcpy(result + begin, given(shared, rank, bytes) + begin, end - begin);
+    }
+    return NCCLX_SUCCESS;
+}
+
+/* result is null on ranks that do not want it. */
+static int reduce_parts(struct shared *shared, const struct coll_problem *problem, const char *input, char *result)
+{
+    size_t most = shared->data_bytes / problem->element_bytes * problem->element_bytes;
+    for (size_t done = 0; done < problem->bytes; done += most) {
+        size_t bytes = smaller(problem->bytes - done, most);
+        bool share_out = bytes * (size_t)shared->size > SHARE_OUT_BYTES;
+        char *out = result ? result + done : NULL;
+        int error = share_out ? reduce_shared_out(shared, problem, input + done, out, bytes) : reduce_flat(shared, problem, input + done, out, bytes);
+        if (error) return error;
+    }
+    return NCCLX_SUCCESS;
+}
+
+int shared_allreduce(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf)
+{
+    return reduce_parts(shared, problem, problem->in_place ? recvbuf : sendbuf, recvbuf);
+}
+
+int shared_reduce(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf)
+{
+    return reduce_parts(shared, problem, problem->in_place ? recvbuf : sendbuf, problem->rank == problem->root ? recvbuf : NULL);
+}
