@@ -1,5 +1,6 @@
 /* op_small.c - reductions of fp16, bf16 and 8-bit floats. Each element is widened to float, reduced there and rounded to nearest even once:
- * float has more than twice the digits and two more, so sums and products are what the exact result rounds to. */
+ * float has more than twice the digits and two more, so sums and products are what the exact result rounds to (but for products of bf16 so small
+ * that a float underflows). */
 #include "runtime/base/op_kernel.h"
 #include "runtime/base/small_float.h"
 

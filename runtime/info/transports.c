@@ -1,5 +1,6 @@
 /* transports.c - ncclx-info --transports: tries what a job would use on this node. */
-#define _GNU_SOURCE
+#include "config.h"
+
 #include "runtime/info/info.h"
 
 #include <dlfcn.h>

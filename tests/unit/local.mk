@@ -1,5 +1,25 @@
 # see tests/local.mk
 
+unit_tests += tests/unit/base_config
+tests_unit_base_config_SOURCES = tests/unit/base_config.c tests/unit/capture.h
+tests_unit_base_config_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_base_config_LDADD = $(UNIT_LIBS)
+
+unit_tests += tests/unit/base_core
+tests_unit_base_core_SOURCES = tests/unit/base_core.c tests/unit/capture.h
+tests_unit_base_core_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_base_core_LDADD = $(UNIT_LIBS)
+
+unit_tests += tests/unit/base_log
+tests_unit_base_log_SOURCES = tests/unit/base_log.c tests/unit/capture.h
+tests_unit_base_log_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_base_log_LDADD = $(UNIT_LIBS)
+
+unit_tests += tests/unit/base_op
+tests_unit_base_op_SOURCES = tests/unit/base_op.c
+tests_unit_base_op_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_base_op_LDADD = $(UNIT_LIBS)
+
 unit_tests += tests/unit/bootstrap
 tests_unit_bootstrap_SOURCES = tests/unit/bootstrap.c
 tests_unit_bootstrap_CFLAGS = $(UNIT_CFLAGS)
