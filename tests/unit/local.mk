@@ -36,7 +36,7 @@ tests_unit_coll_schedule_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_coll_schedule_LDADD = $(UNIT_LIBS)
 
 unit_tests += tests/unit/window
-tests_unit_window_SOURCES = tests/unit/window.c $(osc_sources)
+tests_unit_window_SOURCES = tests/unit/window.c
 tests_unit_window_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_window_LDADD = $(UNIT_LIBS)
 

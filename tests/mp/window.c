@@ -1,0 +1,342 @@
+/* window.c - windows between processes: window CASE [NUMBER]. Prints nothing but "ok RANKS" from rank 0 when everything holds. */
+#include <ncclx.h>
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int rank, size;
+
+#define CHECK(condition)                                                                                            \
+    do {                                                                                                            \
+        if (!(condition)) {                                                                                         \
+            fprintf(stderr, "window: rank %d of %d, line %d: %s; %s\n", rank, size, __LINE__, #condition, ncclx_error_detail()); \
+            ncclx_abort(NCCLX_COMM_WORLD, 9);                                                                       \
+        }                                                                                                           \
+    } while (0)
+#define OK(call) CHECK((call) == NCCLX_SUCCESS)
+
+static void *need(size_t bytes)
+{
+    void *block = calloc(bytes ? bytes : 1, 1);
+    CHECK(block != NULL);
+    return block;
+}
+
+static ncclx_win_t allocate(size_t bytes, size_t unit, size_t slots, char **base)
+{
+    char text[32];
+    ncclx_win_t win;
+    ncclx_info_t info;
+    void *memory = NULL;
+    snprintf(text, sizeof text, "%zu", slots);
+    OK(ncclx_info_create(&info));
+    OK(ncclx_info_set(info, "ncclx_signal_slots", text));
+    OK(ncclx_win_allocate(bytes, unit, info, NCCLX_COMM_WORLD, &memory, &win));
+    OK(ncclx_info_free(&info));
+    CHECK(win != NCCLX_WIN_NULL);
+    *base = memory;
+    return win;
+}
+
+static unsigned char pattern(int from, int to, size_t i, unsigned round)
+{
+    return (unsigned char)((size_t)from * 41 + (size_t)to * 17 + i * 3 + i / 251 + round * 5 + 1);
+}
+
+/* ---- put: everybody to everybody, all sizes; read back by get, and looked at by the owner -------------------- */
+
+static void put_round(ncclx_win_t win, const char *base, size_t part, size_t bytes, unsigned round)
+{
+    unsigned char *out = need(bytes * (size_t)size), *back = need(bytes);
+    for (int to = 0; to < size; to++) {
+        unsigned char *mine = out + (size_t)to * bytes;
+        for (size_t i = 0; i < bytes; i++) mine[i] = pattern(rank, to, i, round);
+        OK(ncclx_win_put(mine, bytes, NCCLX_BYTE, to, (size_t)rank * part, win));
+        if (round % 2) OK(ncclx_win_flush(to, win));
+    }
+    OK(ncclx_win_flush_all(win));
+    for (int to = 0; to < size; to++) {
+        memset(back, 0, bytes);
+        OK(ncclx_win_get(back, bytes, NCCLX_BYTE, to, (size_t)rank * part, win));
+        OK(ncclx_win_flush(to, win));
+        CHECK(memcmp(back, out + (size_t)to * bytes, bytes) == 0);
+    }
+    OK(ncclx_win_fence(win));
+    for (int from = 0; from < size; from++)
+        for (size_t i = 0; i < bytes; i++)
+            CHECK((unsigned char)base[(size_t)from * part + i] == pattern(from, rank, i, round));
+    OK(ncclx_win_fence(win));
+    free(out);
+    free(back);
+}
+
+static void case_put(void)
+{
+    static const size_t sizes[] = {0, 1, 3, 8, 64, 1000, 8192, 65537, 300000};
+    const size_t part = 300000 + 16, bytes = part * (size_t)size;
+    char *base, *own = need(bytes + 16);
+    ncclx_win_t win = allocate(bytes, 1, 4, &base);
+    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) put_round(win, base, part, sizes[i], i);
+    OK(ncclx_win_free(&win));
+    CHECK(win == NCCLX_WIN_NULL);
+    OK(ncclx_win_create(own + 3, bytes, 1, NCCLX_INFO_NULL, NCCLX_COMM_WORLD, &win)); /* odd on purpose */
+    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) put_round(win, own + 3, part, sizes[i], i);
+    OK(ncclx_win_free(&win));
+    free(own);
+}
+
+/* ---- signal: no signal before its data ----------------------------------------------------------------------- */
+
+#define BUFFERS 8
+#define WORDS 96
+
+/* One buffer of the ring: part by a plain put, the rest with the signal. */
+static void send_words(ncclx_win_t win, uint64_t *staged, uint64_t round, int to)
+{
+    const size_t count = 1 + (size_t)(round * 7919 % WORDS), plain = count / 3, place = (size_t)(round % BUFFERS) * WORDS;
+    uint64_t *words = staged + place;
+    for (size_t i = 0; i < count; i++) words[i] = round * 1000 + i;
+    if (plain) OK(ncclx_win_put(words, plain, NCCLX_UINT64, to, place, win));
+    OK(ncclx_win_put_signal(words + plain, count - plain, NCCLX_UINT64, to, place + plain, win, 0, NCCLX_SIGNAL_ADD, 1));
+}
+
+static void check_words(const uint64_t *memory, uint64_t round)
+{
+    const size_t count = 1 + (size_t)(round * 7919 % WORDS), place = (size_t)(round % BUFFERS) * WORDS;
+    for (size_t i = 0; i < count; i++) CHECK(memory[place + i] == round * 1000 + i);
+}
+
+static void signal_rounds(ncclx_win_t win, const char *base, uint64_t rounds)
+{
+    const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+    uint64_t *staged = need(sizeof(uint64_t) * BUFFERS * WORDS), seen = 0;
+    for (uint64_t round = 1; round <= rounds; round++) {
+        if (round > BUFFERS) OK(ncclx_win_wait_signal(win, 1, NCCLX_CMP_GE, round - BUFFERS, -1, NULL));
+        send_words(win, staged, round, right);
+        while (seen < round) { /* take all that have come */
+            uint64_t now;
+            OK(ncclx_win_wait_signal(win, 0, NCCLX_CMP_GT, seen, -1, &now));
+            while (seen < now) check_words((const uint64_t *)(const void *)base, ++seen);
+            OK(ncclx_win_signal(left, win, 1, NCCLX_SIGNAL_SET, seen));
+        }
+    }
+    OK(ncclx_win_wait_signal(win, 1, NCCLX_CMP_EQ, rounds, -1, NULL));
+    OK(ncclx_win_free(&win)); /* puts that a signal followed are not in flight */
+    free(staged);
+}
+
+static void case_signal(uint64_t rounds)
+{
+    char *base, *own = need(sizeof(uint64_t) * BUFFERS * WORDS);
+    ncclx_win_t win = allocate(sizeof(uint64_t) * BUFFERS * WORDS, 8, 2, &base);
+    signal_rounds(win, base, rounds);
+    OK(ncclx_win_create(own, sizeof(uint64_t) * BUFFERS * WORDS, 8, NCCLX_INFO_NULL, NCCLX_COMM_WORLD, &win));
+    signal_rounds(win, own, rounds / 4 + 1);
+    free(own);
+}
+
+/* ---- counter: additions of all ranks on one slot are atomic -------------------------------------------------- */
+
+static void case_counter(uint64_t rounds)
+{
+    char *base;
+    uint64_t seen;
+    ncclx_win_t win = allocate(8, 8, 3, &base);
+    for (uint64_t i = 0; i < rounds; i++)
+        for (int to = 0; to < size; to++) OK(ncclx_win_signal(to, win, 2, NCCLX_SIGNAL_ADD, 1));
+    OK(ncclx_win_wait_signal(win, 2, NCCLX_CMP_GE, rounds * (uint64_t)size, -1, &seen));
+    CHECK(seen == rounds * (uint64_t)size);
+    OK(ncclx_win_free(&win));
+}
+
+/* ---- passive: flush returns though the target makes no calls -------------------------------------------------- */
+
+static void passive_on(ncclx_win_t win, char *base)
+{
+    volatile uint64_t *mine = (volatile uint64_t *)(void *)base;
+    const uint64_t one = 1;
+    OK(ncclx_coll_barrier(NCCLX_COMM_WORLD));
+    if (rank == 0) {
+        for (int to = 1; to < size; to++) { /* the second word goes out only when the first is known to be there */
+            OK(ncclx_win_put(&one, 1, NCCLX_UINT64, to, 0, win));
+            OK(ncclx_win_flush(to, win));
+            uint64_t back = 0;
+            OK(ncclx_win_get(&back, 1, NCCLX_UINT64, to, 0, win));
+            OK(ncclx_win_flush(to, win));
+            CHECK(back == 1);
+            OK(ncclx_win_put(&one, 1, NCCLX_UINT64, to, 1, win));
+            OK(ncclx_win_flush(to, win));
+        }
+    } else {
+        while (mine[1] == 0) sched_yield(); /* computes: not one call until rank 0 has flushed twice */
+        CHECK(mine[0] == 1);
+    }
+    OK(ncclx_win_free(&win));
+}
+
+static void case_passive(void)
+{
+    char *base, *own = need(16);
+    ncclx_win_t win = allocate(16, 8, 1, &base);
+    passive_on(win, base);
+    OK(ncclx_win_create(own, 16, 8, NCCLX_INFO_NULL, NCCLX_COMM_WORLD, &win));
+    passive_on(win, own);
+    free(own);
+}
+
+/* ---- shapes: sizes and units differ, zero included ----------------------------------------------------------- */
+
+static void case_shapes(void)
+{
+    char *base;
+    const size_t unit = (size_t)rank + 1;
+    ncclx_win_t win = allocate((size_t)rank * 8 * unit, unit, 1, &base);
+    OK(ncclx_win_set_errhandler(win, NCCLX_ERRORS_RETURN));
+    for (int to = 0; to < size; to++) {
+        const size_t there = (size_t)to * 8 * ((size_t)to + 1);
+        unsigned char mark = (unsigned char)(rank + 1);
+        if (rank < to * 8) OK(ncclx_win_put(&mark, 1, NCCLX_BYTE, to, (size_t)rank, win));
+        OK(ncclx_win_put(&mark, 0, NCCLX_BYTE, to, (size_t)to * 8, win));
+        CHECK(ncclx_win_put(&mark, 1, NCCLX_BYTE, to, (size_t)to * 8, win) == NCCLX_ERR_RANGE);
+        CHECK(ncclx_win_get(&mark, there + 1, NCCLX_BYTE, to, 0, win) == NCCLX_ERR_RANGE);
+        CHECK(ncclx_win_put(&mark, 1, NCCLX_BYTE, to, SIZE_MAX / 2, win) == NCCLX_ERR_RANGE);
+        CHECK(ncclx_win_signal(to, win, 1, NCCLX_SIGNAL_ADD, 1) == NCCLX_ERR_RANGE);
+    }
+    OK(ncclx_win_fence(win));
+    for (int from = 0; from < size && from < rank * 8; from++) CHECK(base[(size_t)from * unit] == (char)(from + 1));
+    OK(ncclx_win_free(&win));
+}
+
+/* ---- errors: wrong use is told, and the window stays usable -------------------------------------------------- */
+
+static void case_errors(void)
+{
+    char *base;
+    uint64_t word = 5, seen = 0;
+    ncclx_win_t win = allocate(64, 8, 2, &base), none = NCCLX_WIN_NULL;
+    OK(ncclx_win_set_errhandler(win, NCCLX_ERRORS_RETURN));
+    OK(ncclx_comm_set_errhandler(NCCLX_COMM_WORLD, NCCLX_ERRORS_RETURN));
+    CHECK(ncclx_win_put(&word, 1, NCCLX_UINT64, size, 0, win) == NCCLX_ERR_RANK);
+    CHECK(ncclx_win_put(&word, 1, (ncclx_datatype_t)99, 0, 0, win) == NCCLX_ERR_TYPE);
+    CHECK(ncclx_win_put(&word, SIZE_MAX / 4, NCCLX_UINT64, 0, 0, win) == NCCLX_ERR_COUNT);
+    CHECK(ncclx_win_put(NULL, 1, NCCLX_UINT64, 0, 0, win) == NCCLX_ERR_BUFFER);
+    CHECK(ncclx_win_put(&word, 1, NCCLX_UINT64, 0, 0, none) == NCCLX_ERR_WIN);
+    CHECK(ncclx_win_signal(0, win, 0, (ncclx_signal_op_t)7, 1) != NCCLX_SUCCESS);
+    CHECK(ncclx_win_wait_signal(win, 2, NCCLX_CMP_EQ, 0, 0, NULL) == NCCLX_ERR_RANGE);
+    CHECK(ncclx_win_wait_signal(win, 0, NCCLX_CMP_GT, 0, 1000, &seen) == NCCLX_ERR_TIMEOUT);
+    OK(ncclx_win_put(&word, 1, NCCLX_UINT64, NCCLX_PROC_NULL, 99, win));
+    OK(ncclx_win_signal(NCCLX_PROC_NULL, win, 99, NCCLX_SIGNAL_ADD, 1));
+    CHECK(ncclx_win_unlock_all(win) == NCCLX_ERR_RMA_SYNC);
+    OK(ncclx_win_lock_all(win));
+    CHECK(ncclx_win_lock_all(win) == NCCLX_ERR_RMA_SYNC);
+    OK(ncclx_win_unlock_all(win));
+    if (rank == size - 1) OK(ncclx_win_put(&word, 1, NCCLX_UINT64, 0, 1, win));
+    CHECK(ncclx_win_free(&win) == NCCLX_ERR_RMA_SYNC);
+    CHECK(win != NCCLX_WIN_NULL);
+    OK(ncclx_win_fence(win));
+    if (rank == 0) CHECK(((uint64_t *)(void *)base)[1] == 5);
+    OK(ncclx_win_free(&win));
+    /* One rank's mistake: nobody gets a window. */
+    void *memory = NULL;
+    CHECK(ncclx_win_allocate(64, rank == size - 1 ? 0 : 1, NCCLX_INFO_NULL, NCCLX_COMM_WORLD, &memory, &win) != NCCLX_SUCCESS);
+    CHECK(win == NCCLX_WIN_NULL);
+    OK(ncclx_coll_barrier(NCCLX_COMM_WORLD));
+}
+
+/* ---- big: a put beyond 2^31 or 2^32 bytes -------------------------------------------------------------------- */
+
+static void case_big(uint64_t bytes)
+{
+    const size_t count = (size_t)bytes;
+    char *base;
+    ncclx_win_t win = allocate(rank == 1 ? count : 0, 1, 1, &base);
+    if (rank == 0) {
+        unsigned char *out = need(count);
+        for (size_t i = 0; i < count; i += 4093) out[i] = pattern(0, 1, i, 0);
+        out[count - 1] = 77;
+        OK(ncclx_win_put_signal(out, count, NCCLX_BYTE, 1, 0, win, 0, NCCLX_SIGNAL_SET, 1));
+        OK(ncclx_win_flush_all(win));
+        free(out);
+    } else if (rank == 1) {
+        OK(ncclx_win_wait_signal(win, 0, NCCLX_CMP_EQ, 1, -1, NULL));
+        for (size_t i = 0; i + 1 < count; i += 4093) CHECK((unsigned char)base[i] == pattern(0, 1, i, 0));
+        CHECK(base[count - 1] == 77);
+    }
+    OK(ncclx_win_free(&win));
+}
+
+/* ---- many: windows come and go, several at once --------------------------------------------------------------- */
+
+static void case_many(uint64_t rounds)
+{
+    ncclx_win_t wins[3];
+    char *bases[3];
+    for (uint64_t round = 0; round < rounds; round++) {
+        for (int i = 0; i < 3; i++) wins[i] = allocate(64, 8, 1, &bases[i]);
+        for (int i = 0; i < 3; i++) {
+            const uint64_t value = round * 10 + (uint64_t)i;
+            OK(ncclx_win_put_signal(&value, 1, NCCLX_UINT64, (rank + 1) % size, 2, wins[i], 0, NCCLX_SIGNAL_ADD, 1));
+            OK(ncclx_win_flush_all(wins[i]));
+        }
+        for (int i = 2; i >= 0; i--) {
+            OK(ncclx_win_wait_signal(wins[i], 0, NCCLX_CMP_EQ, 1, -1, NULL));
+            CHECK(((uint64_t *)(void *)bases[i])[2] == round * 10 + (uint64_t)i);
+            OK(ncclx_win_free(&wins[i]));
+        }
+    }
+}
+
+/* ---- cost: time of put + flush, for people -------------------------------------------------------------------- */
+
+static void cost_of(ncclx_win_t win, size_t bytes, const char *kind)
+{
+    enum { ROUNDS = 20000 };
+    char *out = need(bytes);
+    OK(ncclx_coll_barrier(NCCLX_COMM_WORLD));
+    const double start = ncclx_wtime();
+    for (int i = 0; rank == 0 && i < ROUNDS; i++) {
+        OK(ncclx_win_put(out, bytes, NCCLX_BYTE, size - 1, 0, win));
+        OK(ncclx_win_flush(size - 1, win));
+    }
+    if (rank == 0) printf("%s %zu bytes: put + flush %.3f us\n", kind, bytes, (ncclx_wtime() - start) / ROUNDS * 1e6);
+    OK(ncclx_coll_barrier(NCCLX_COMM_WORLD));
+    free(out);
+}
+
+static void case_cost(void)
+{
+    char *base, *own = need(65536);
+    ncclx_win_t win = allocate(65536, 1, 1, &base);
+    for (size_t bytes = 8; bytes <= 65536; bytes *= 8) cost_of(win, bytes, "allocated");
+    OK(ncclx_win_free(&win));
+    OK(ncclx_win_create(own, 65536, 1, NCCLX_INFO_NULL, NCCLX_COMM_WORLD, &win));
+    for (size_t bytes = 8; bytes <= 65536; bytes *= 8) cost_of(win, bytes, "created");
+    OK(ncclx_win_free(&win));
+    free(own);
+}
+
+int main(int argc, char **argv)
+{
+    OK(ncclx_init(&argc, &argv));
+    OK(ncclx_comm_rank(NCCLX_COMM_WORLD, &rank));
+    OK(ncclx_comm_size(NCCLX_COMM_WORLD, &size));
+    const char *name = argc > 1 ? argv[1] : "";
+    const uint64_t number = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    if (!strcmp(name, "put")) case_put();
+    else if (!strcmp(name, "signal")) case_signal(number);
+    else if (!strcmp(name, "counter")) case_counter(number);
+    else if (!strcmp(name, "passive")) case_passive();
+    else if (!strcmp(name, "shapes")) case_shapes();
+    else if (!strcmp(name, "errors")) case_errors();
+    else if (!strcmp(name, "big")) case_big(number);
+    else if (!strcmp(name, "many")) case_many(number);
+    else if (!strcmp(name, "cost")) case_cost();
+    else CHECK(!"a case");
+    OK(ncclx_finalize());
+    if (rank == 0) printf("ok %d\n", size);
+    return 0;
+}

@@ -1,0 +1,40 @@
+#!/bin/bash
+# window.t - windows between processes, over every way to reach memory: mapped, copied by the kernel, and by messages.
+. "$(dirname "$0")/lib.sh"
+window=$top_builddir/tests/mp/window
+TEST_TIMEOUT=120
+
+# job NAME RANKS CASE [NUMBER]
+job() {
+    local name=$1 ranks=$2; shift 2
+    runs "$name: $ranks ranks, $*" 0 ncclxrun -n "$ranks" "$window" "$@"
+    is "$name: $ranks ranks, $*: all took part" "ok $ranks" "$out"
+}
+
+some_cases() { # some_cases NAME ROUNDS
+    local ranks
+    for ranks in 1 2 3 5; do job "$1" $ranks put; done
+    for ranks in 2 4; do job "$1" $ranks signal "$2"; done
+    for ranks in 1 3 8; do job "$1" $ranks counter 300; done
+    for ranks in 2 3; do job "$1" $ranks passive; done
+    for ranks in 1 4 7; do job "$1" $ranks shapes; done
+    for ranks in 1 2 3; do job "$1" $ranks errors; done
+    job "$1" 3 many 10
+}
+
+some_cases "as it comes" 20000
+job "as it comes" 2 signal 100000
+for ranks in 4 7 8 16; do job "as it comes" $ranks put; done
+for ranks in 1 3 5 7 8 16; do job "as it comes" $ranks signal 1000; done
+
+NCCLX_SHM_DIRECT=0 some_cases "kernel copies" 3000
+NCCLX_SHM_CMA=0 some_cases "no kernel copies" 3000
+NCCLX_SHM_DIRECT=0 NCCLX_SHM_CMA=0 some_cases "messages" 3000
+NCCLX_SHM_DIRECT=0 NCCLX_SHM_CMA=0 job "messages" 16 put
+NCCLX_SHM_DIRECT=0 NCCLX_SHM_CMA=0 job "messages" 16 signal 100
+
+for bytes in 2147483648 4294967297; do
+    if [ -n "${NCCLX_TEST_LONG:-}" ]; then job "large" 2 big $bytes
+    else skip "large: $bytes bytes" "takes gigabytes: set NCCLX_TEST_LONG=1"; fi
+done
+done_testing
