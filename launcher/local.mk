@@ -1,1 +1,46 @@
 # launcher
+#
+# What has no side effects is a library of its own: the unit tests and fuzzers link it.
+noinst_LTLIBRARIES += launcher/liblauncher.la
+launcher_liblauncher_la_SOURCES = \
+	launcher/environment.c launcher/environment.h \
+	launcher/frame.c launcher/frame.h \
+	launcher/hosts.c launcher/hosts.h \
+	launcher/map.c launcher/map.h \
+	launcher/message.c launcher/message.h \
+	launcher/options.c launcher/options.h \
+	launcher/report.c launcher/report.h
+launcher_liblauncher_la_LIBADD = libncclx_core.la
+
+# ncclxrun needs neither PMIx nor hwloc: --as-needed keeps them from being loaded at each start.
+bin_PROGRAMS += launcher/ncclxrun
+launcher_ncclxrun_SOURCES = \
+	launcher/front.c launcher/front.h \
+	launcher/front_daemon.c \
+	launcher/front_launch.c \
+	launcher/front_signals.c \
+	launcher/input.c launcher/input.h \
+	launcher/link.c launcher/link.h \
+	launcher/ncclxrun.c \
+	launcher/output.c launcher/output.h \
+	launcher/scratch.c launcher/scratch.h \
+	launcher/sweep.c launcher/sweep.h
+launcher_ncclxrun_CPPFLAGS = $(AM_CPPFLAGS) -DLIBEXECDIR='"$(libexecdir)"'
+launcher_ncclxrun_LDFLAGS = $(AM_LDFLAGS) -Wl,--as-needed
+launcher_ncclxrun_LDADD = launcher/liblauncher.la $(EVENT_LIBS)
+
+libexec_PROGRAMS += launcher/ncclxd
+launcher_ncclxd_SOURCES = \
+	launcher/child.c launcher/child.h \
+	launcher/cpus.c launcher/cpus.h \
+	launcher/daemon.c launcher/daemon.h \
+	launcher/daemon_start.c \
+	launcher/daemon_streams.c \
+	launcher/link.c launcher/link.h \
+	launcher/ncclxd.c \
+	launcher/scratch.c launcher/scratch.h \
+	launcher/server.c launcher/server.h launcher/server_private.h \
+	launcher/server_job.c \
+	launcher/server_upcalls.c \
+	launcher/sweep.c launcher/sweep.h
+launcher_ncclxd_LDADD = launcher/liblauncher.la $(EVENT_LIBS) $(PMIX_LIBS) $(HWLOC_LIBS)

@@ -1,0 +1,198 @@
+/* daemon_streams.c - output of ranks to the link, forwarded input to ranks. A link that is full stops the reading, so that a slow reader of ncclxrun's
+ * output slows the ranks down instead of filling memory. */
+#include "config.h"
+
+#include "launcher/daemon.h"
+
+#include "runtime/base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STREAM_CHUNK 65536 /* what a pipe holds */
+
+static void send_output(struct daemon *daemon, const struct daemon_stream *stream, const void *data, size_t bytes)
+{
+    struct frame_writer writer;
+    if (daemon->alone) return;
+    frame_begin(&writer, MESSAGE_OUTPUT);
+    frame_put_u32(&writer, (uint32_t)stream->rank->rank);
+    frame_put_u8(&writer, (uint8_t)stream->descriptor);
+    frame_put_bytes(&writer, data, bytes);
+    link_send(daemon->link, &writer);
+}
+
+static void finish_if_over(struct daemon *daemon)
+{
+    if (!daemon->gone || daemon->open_streams > 0) return;
+    daemon->phase = DAEMON_DONE;
+    event_base_loopbreak(daemon->base);
+}
+
+static void close_stream(struct daemon_stream *stream, bool tell)
+{
+    struct daemon *daemon = stream->rank->daemon;
+    if (stream->fd < 0) return;
+    event_free(stream->readable);
+    close(stream->fd);
+    stream->fd = -1;
+    daemon->open_streams--;
+    if (tell) send_output(daemon, stream, NULL, 0);
+}
+
+/* Reads once. False when there is nothing more now. */
+static bool read_stream(struct daemon_stream *stream)
+{
+    static char chunk[STREAM_CHUNK];
+    struct daemon *daemon = stream->rank->daemon;
+    ssize_t got = read(stream->fd, chunk, sizeof chunk);
+    if (got > 0) {
+        send_output(daemon, stream, chunk, (size_t)got);
+        if (link_unsent(daemon->link) > LINK_HIGH_WATER) daemon_pause_streams(daemon, true);
+        return true;
+    }
+    if (got < 0 && (errno == EAGAIN || errno == EINTR) && !daemon->gone) return false;
+    close_stream(stream, true); /* its end; or empty, with nobody left who could write */
+    return false;
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+    struct daemon_stream *stream = arg;
+    struct daemon *daemon = stream->rank->daemon;
+    (void)fd, (void)what;
+    read_stream(stream);
+    finish_if_over(daemon);
+}
+
+void daemon_pause_streams(struct daemon *daemon, bool pause)
+{
+    for (int i = 0; i < daemon->rank_count; i++) {
+        for (int j = 0; j < 2; j++) {
+            struct daemon_stream *stream = &daemon->ranks[i].streams[j];
+            if (stream->fd < 0) continue;
+            if (pause) event_del(stream->readable);
+            else event_add(stream->readable, NULL);
+        }
+    }
+    if (!pause && daemon->gone) daemon_drain_streams(daemon);
+}
+
+void daemon_drain_streams(struct daemon *daemon)
+{
+    for (int i = 0; i < daemon->rank_count; i++) {
+        for (int j = 0; j < 2; j++) {
+            struct daemon_stream *stream = &daemon->ranks[i].streams[j];
+            while (stream->fd >= 0) {
+                if (!daemon->alone && link_unsent(daemon->link) > LINK_HIGH_WATER) return; /* on_drained comes back here */
+                read_stream(stream);
+            }
+        }
+    }
+    finish_if_over(daemon);
+}
+
+void daemon_close_output(struct daemon *daemon, int descriptor)
+{
+    for (int i = 0; i < daemon->rank_count; i++)
+        for (int j = 0; j < 2; j++)
+            if (daemon->ranks[i].streams[j].descriptor == descriptor) close_stream(&daemon->ranks[i].streams[j], false);
+    finish_if_over(daemon);
+}
+
+static int open_output(struct daemon_stream *stream, int *child_fd)
+{
+    int ends[2];
+    struct daemon *daemon = stream->rank->daemon;
+    if (pipe2(ends, O_CLOEXEC)) return base_error(NCCLX_ERR_LIMIT, "no pipe for the output of rank %d: %s", stream->rank->rank, strerror(errno));
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    stream->readable = event_new(daemon->base, ends[0], EV_READ | EV_PERSIST, on_readable, stream);
+    if (!stream->readable || event_add(stream->readable, NULL)) {
+        close(ends[0]);
+        close(ends[1]);
+        return base_error(NCCLX_ERR_NO_MEM, "memory is short for the streams of rank %d", stream->rank->rank);
+    }
+    stream->fd = ends[0];
+    daemon->open_streams++;
+    *child_fd = ends[1];
+    return NCCLX_SUCCESS;
+}
+
+/* ---- Input ------------------------------------------------------------------------------------------------------ */
+
+static void target_caught_up(struct daemon *daemon)
+{
+    if (--daemon->inputs_behind > 0 || daemon->input_ended || daemon->alone) return;
+    link_send_empty(daemon->link, MESSAGE_INPUT_WANTED);
+}
+
+void daemon_close_input(struct daemon_rank *rank)
+{
+    if (rank->input_fd < 0) return;
+    bool behind = evbuffer_get_length(rank->input) > 0;
+    event_free(rank->writable);
+    evbuffer_free(rank->input);
+    close(rank->input_fd);
+    rank->input_fd = -1;
+    if (behind) target_caught_up(rank->daemon);
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *arg)
+{
+    struct daemon_rank *rank = arg;
+    struct daemon *daemon = rank->daemon;
+    (void)what;
+    if (evbuffer_write(rank->input, fd) < 0 && errno != EAGAIN && errno != EINTR) {
+        daemon_close_input(rank); /* it closed its input or is gone */
+        return;
+    }
+    if (evbuffer_get_length(rank->input) > 0) {
+        event_add(rank->writable, NULL);
+        return;
+    }
+    if (daemon->input_ended) daemon_close_input(rank);
+    target_caught_up(daemon);
+}
+
+void daemon_forward_input(struct daemon *daemon, const void *data, size_t bytes)
+{
+    if (bytes == 0) daemon->input_ended = true;
+    for (int i = 0; i < daemon->rank_count; i++) {
+        struct daemon_rank *rank = &daemon->ranks[i];
+        if (rank->input_fd < 0) continue;
+        bool behind = evbuffer_get_length(rank->input) > 0;
+        if (bytes == 0 && !behind) daemon_close_input(rank);
+        if (bytes == 0) continue;
+        if (!behind) daemon->inputs_behind++;
+        evbuffer_add(rank->input, data, bytes);
+        event_add(rank->writable, NULL);
+    }
+    /* Nobody reads any more: input goes on being taken, and dropped, only if it was sent before that was known. */
+}
+
+static int open_input(struct daemon_rank *rank, int *child_fd)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC)) return base_error(NCCLX_ERR_LIMIT, "no pipe for the input of rank %d: %s", rank->rank, strerror(errno));
+    fcntl(ends[1], F_SETFL, O_NONBLOCK);
+    rank->input = evbuffer_new();
+    rank->writable = event_new(rank->daemon->base, ends[1], EV_WRITE, on_writable, rank);
+    if (!rank->input || !rank->writable) {
+        close(ends[0]);
+        close(ends[1]);
+        return base_error(NCCLX_ERR_NO_MEM, "memory is short for the streams of rank %d", rank->rank);
+    }
+    rank->input_fd = ends[1];
+    *child_fd = ends[0];
+    return NCCLX_SUCCESS;
+}
+
+int daemon_open_streams(struct daemon_rank *rank, int child_stdio[3], bool wants_input)
+{
+    int code;
+    for (int i = 0; i < 2; i++)
+        if ((code = open_output(&rank->streams[i], &child_stdio[i + 1]))) return code;
+    return wants_input ? open_input(rank, &child_stdio[0]) : NCCLX_SUCCESS;
+}

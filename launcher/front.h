@@ -1,0 +1,61 @@
+/* front.h - the state of ncclxrun, shared by its files. */
+#ifndef LAUNCHER_FRONT_H
+#define LAUNCHER_FRONT_H
+
+#include "launcher/hosts.h"
+#include "launcher/input.h"
+#include "launcher/link.h"
+#include "launcher/message.h"
+#include "launcher/options.h"
+#include "launcher/output.h"
+
+#include <event2/event.h>
+#include <sys/types.h>
+
+#define FRONT_EXIT_USAGE 2
+#define FRONT_EXIT_TIMEOUT 124
+
+struct front {
+    struct options options;
+    struct hosts_entry *hosts;
+    int host_count;
+    char job[128];
+    struct event_base *base;
+    struct link *link;
+    struct output *output;
+    struct input *input;
+    struct map map;
+    struct map_node node;      /* in this release there is one */
+    struct map_cpu *cpus;
+    char scratch[256];         /* the daemon's private directory, once it is known */
+    pid_t daemon;
+    pid_t *pids;               /* of the ranks, 0 before they start */
+    int running;               /* ranks */
+    int status;                /* of the job; -1: nothing has failed */
+    bool launched, done, daemon_lost, ending;
+    int end_requests;          /* signals of the user that end the job */
+    struct event *signals, *timeout, *patience;
+};
+
+/* front.c */
+int front_run(struct front *front);
+/* Once the number of ranks is known. */
+int front_open_output(struct front *front);
+/* A line on standard error. */
+void front_say(struct front *front, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The first cause decides the exit status and is told; later ones are not. */
+void front_fail(struct front *front, int status, const char *text);
+
+/* front_launch.c: from the daemon's description of its node to the launch order. */
+int front_check_hosts(struct front *front);
+int front_launch(struct front *front, const struct message_hello *hello);
+
+/* front_daemon.c: starts and ends the daemon's process. */
+int front_start_daemon(struct front *front, int *link_fd);
+/* Waits for it; when it died before its time, ends what it left. */
+void front_end_daemon(struct front *front);
+
+/* front_signals.c */
+int front_open_signals(struct front *front);
+
+#endif

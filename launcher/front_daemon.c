@@ -1,0 +1,119 @@
+/* front_daemon.c - starting ncclxd on this node, and cleaning up after it when it is killed. */
+#include "config.h"
+
+#include "launcher/front.h"
+
+#include "launcher/environment.h"
+#include "launcher/scratch.h"
+#include "launcher/sweep.h"
+#include "runtime/base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define DAEMON_EXIT_WAIT_MS 10000 /* its guard may have to look for orphans */
+#define DAEMON_SWEEPS 50
+
+extern char **environ;
+
+/* Beside the launcher in a build tree, in libexec of the same prefix when installed (also when the prefix was moved), else where it was configured. */
+static int find_daemon(char *path, size_t bytes)
+{
+    char self[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (length > 0) {
+        self[length] = 0;
+        char *slash = strrchr(self, '/');
+        if (slash) *slash = 0;
+        snprintf(path, bytes, "%s/ncclxd", self);
+        if (access(path, X_OK) == 0) return NCCLX_SUCCESS;
+        snprintf(path, bytes, "%s/../libexec/ncclxd", self);
+        if (access(path, X_OK) == 0) return NCCLX_SUCCESS;
+    }
+    snprintf(path, bytes, "%s/ncclxd", LIBEXECDIR);
+    if (access(path, X_OK) == 0) return NCCLX_SUCCESS;
+    return base_error(NCCLX_ERR_BOOTSTRAP, "ncclxd is neither beside ncclxrun nor in %s: is ncclx installed completely?", LIBEXECDIR);
+}
+
+/* Only async-signal-safe calls: this is between fork and exec. */
+static void run_daemon(const char *path, char *const *argv, char *const *environment)
+{
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    sigset_t none;
+    for (int number = 1; number < NSIG; number++) sigaction(number, &standard, NULL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execve(path, argv, environment);
+    _exit(127);
+}
+
+/* What the user's environment may tell the daemon; ranks get all of it by message. */
+static char **daemon_environment(void)
+{
+    size_t count = 0;
+    while (environ[count]) count++;
+    char **list = base_calloc(AREA_LAUNCHER, count + 2, sizeof *list);
+    if (!list) return NULL;
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (environment_for_daemon(environ[i])) list[kept++] = environ[i];
+    list[kept] = (char *)(uintptr_t) "PMIX_MCA_psec=native"; /* the kernel tells who connects: no munge daemon needed */
+    return list;
+}
+
+int front_start_daemon(struct front *front, int *link_fd)
+{
+    char path[PATH_MAX + 16], fd_text[16];
+    int ends[2], code = find_daemon(path, sizeof path);
+    if (code) return code;
+    char **environment = daemon_environment();
+    if (!environment) return base_error(NCCLX_ERR_NO_MEM, "memory is short for starting ncclxd");
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends)) {
+        base_free(AREA_LAUNCHER, environment);
+        return base_error(NCCLX_ERR_LIMIT, "no socket for ncclxd: %s", strerror(errno));
+    }
+    fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+    snprintf(fd_text, sizeof fd_text, "%d", ends[1]);
+    char *argv[] = {path, (char *)(uintptr_t) "--link", fd_text, (char *)(uintptr_t) "--job", front->job, NULL};
+    front->daemon = fork();
+    if (front->daemon == 0) run_daemon(path, argv, environment);
+    int error = errno;
+    close(ends[1]);
+    base_free(AREA_LAUNCHER, environment);
+    if (front->daemon > 0) {
+        *link_fd = ends[0];
+        return NCCLX_SUCCESS;
+    }
+    close(ends[0]);
+    return base_error(NCCLX_ERR_LIMIT, "cannot start ncclxd: %s", strerror(error));
+}
+
+static void end_leftovers(const struct front *front)
+{
+    pid_t *sessions = base_calloc(AREA_LAUNCHER, (size_t)front->map.rank_count + 1, sizeof *sessions);
+    int count = 0;
+    for (int i = 0; sessions && front->pids && i < front->map.rank_count; i++)
+        if (front->pids[i] > 0) sessions[count++] = front->pids[i];
+    for (int i = 0; i < DAEMON_SWEEPS && count > 0 && sweep_sessions(sessions, count, SIGKILL) > 0; i++) usleep(20000);
+    base_free(AREA_LAUNCHER, sessions);
+    if (front->scratch[0]) scratch_remove(front->scratch);
+}
+
+void front_end_daemon(struct front *front)
+{
+    int waited_ms = 0;
+    while (waitpid(front->daemon, NULL, WNOHANG) == 0) {
+        if (waited_ms == DAEMON_EXIT_WAIT_MS) kill(front->daemon, SIGKILL);
+        usleep(waited_ms < 20 ? 500 : 5000);
+        waited_ms += waited_ms < 20 ? 1 : 5;
+    }
+    if (front->daemon_lost) end_leftovers(front);
+}

@@ -1,0 +1,191 @@
+/* front_launch.c - maps the ranks onto the node the daemon described, and writes the launch order. */
+#include "config.h"
+
+#include "launcher/front.h"
+
+#include "runtime/base/base.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LAUNCH_FILES_PER_RANK 3 /* two pipes and the PMIx connection */
+#define LAUNCH_FILES_SPARE 48   /* the daemon's own, and PMIx' */
+
+extern char **environ;
+
+static bool is_this_host(const char *name, const char *own)
+{
+    size_t short_name = strcspn(own, ".");
+    return !strcmp(name, "localhost") || !strcmp(name, "127.0.0.1") || !strcmp(name, "::1") || !strcmp(name, "[::1]") || !strcmp(name, own) ||
+           (strlen(name) == short_name && !strncmp(name, own, short_name));
+}
+
+int front_check_hosts(struct front *front)
+{
+    char own[MAP_NAME_BYTES];
+    int code;
+    if (!front->options.hosts) return NCCLX_SUCCESS;
+    if ((code = hosts_parse(front->options.hosts, &front->hosts, &front->host_count))) return code;
+    if (gethostname(own, sizeof own)) snprintf(own, sizeof own, "localhost");
+    own[sizeof own - 1] = 0;
+    for (int i = 0; i < front->host_count; i++) {
+        if (!is_this_host(front->hosts[i].name, own))
+            return base_error(NCCLX_ERR_ARG, "--host: '%.100s' is not this machine (%s); this release starts ranks on one machine",
+                              front->hosts[i].name, own);
+        front->node.slots += front->hosts[i].slots; /* several names of this machine */
+    }
+    return NCCLX_SUCCESS;
+}
+
+/* Ranks of each program; without -n one a slot. */
+static int *count_ranks(const struct front *front)
+{
+    int *ranks = base_calloc(AREA_LAUNCHER, (size_t)front->options.app_count, sizeof *ranks);
+    for (int i = 0; ranks && i < front->options.app_count; i++)
+        ranks[i] = front->options.apps[i].ranks ? front->options.apps[i].ranks : map_slots(&front->node);
+    return ranks;
+}
+
+static int map_ranks(struct front *front)
+{
+    const struct options *options = &front->options;
+    int *ranks = count_ranks(front);
+    if (!ranks) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the map");
+    struct map_request request = {.app_ranks = ranks, .app_count = options->app_count, .by = options->by, .by_level = options->by_level,
+                                  .bind = options->bind, .bind_level = options->bind_level, .oversubscribe = options->oversubscribe};
+    int code = map_compute(&request, &front->node, 1, &front->map);
+    base_free(AREA_LAUNCHER, ranks);
+    return code;
+}
+
+/* Better said now than half way through. */
+static int check_limits(const struct front *front, const struct message_hello *hello)
+{
+    int ranks = front->map.rank_count;
+    long files = (long)ranks * LAUNCH_FILES_PER_RANK + LAUNCH_FILES_SPARE;
+    if (files > hello->file_limit)
+        return base_error(NCCLX_ERR_LIMIT, "%d ranks on %s need %ld open files, the limit is %d: start fewer ranks or raise it (ulimit -Hn)", ranks,
+                          hello->node, files, hello->file_limit);
+    if (hello->process_limit && ranks + 2 > hello->process_limit)
+        return base_error(NCCLX_ERR_LIMIT, "%d ranks on %s need more processes than the limit of %d: start fewer ranks or raise it (ulimit -u)", ranks,
+                          hello->node, hello->process_limit);
+    if (front->options.input == OPTIONS_STDIN_RANK && front->options.input_rank >= ranks)
+        return base_error(NCCLX_ERR_ARG, "--stdin: there is no rank %d among %d", front->options.input_rank, ranks);
+    return NCCLX_SUCCESS;
+}
+
+static void display_map(struct front *front)
+{
+    front_say(front, "map of %d rank%s: node %s, %d slot%s%s", front->map.rank_count, front->map.rank_count == 1 ? "" : "s", front->node.name,
+              map_slots(&front->node), map_slots(&front->node) == 1 ? "" : "s", front->map.oversubscribed[0] ? ", oversubscribed" : "");
+    for (int i = 0; i < front->map.rank_count; i++) {
+        const struct map_rank *rank = &front->map.ranks[i];
+        front_say(front, "  rank %d: node %s, local rank %d, program %d (%s), cpus %s", i, front->node.name, rank->local_rank, rank->app,
+                  front->options.apps[rank->app].argv[0], rank->cpus ? rank->cpus : "any");
+    }
+}
+
+static void report_bindings(struct front *front)
+{
+    for (int i = 0; i < front->map.rank_count; i++) {
+        const char *cpus = front->map.ranks[i].cpus;
+        front_say(front, "rank %d on %s is %s%s", i, front->node.name, cpus ? "bound to cpus " : "not bound", cpus ? cpus : "");
+    }
+}
+
+/* "-x NAME" passes the launcher's value on: NAME=value. Null when it has none, or memory is short. */
+static char *inherited_setting(struct front *front, const char *name)
+{
+    const char *value = getenv(name);
+    if (!value) {
+        front_say(front, "warning: -x %s: there is no such variable", name);
+        return NULL;
+    }
+    size_t bytes = strlen(name) + strlen(value) + 2;
+    char *setting = base_alloc(AREA_LAUNCHER, bytes);
+    if (setting) snprintf(setting, bytes, "%s=%s", name, value);
+    return setting;
+}
+
+/* Lasts until the order is written. */
+static int fill_app(struct front *front, const struct options_app *from, struct message_app *to)
+{
+    to->argv = base_calloc(AREA_LAUNCHER, (size_t)from->argc + 1, sizeof *to->argv);
+    to->settings = base_calloc(AREA_LAUNCHER, (size_t)from->setting_count, sizeof *to->settings);
+    if (!to->argv || !to->settings) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the launch order");
+    memcpy(to->argv, from->argv, (size_t)from->argc * sizeof *to->argv);
+    to->directory = from->directory;
+    for (int i = 0; i < from->setting_count; i++) {
+        bool whole = strchr(from->settings[i], '=') != NULL;
+        char *setting = whole ? base_strdup(AREA_LAUNCHER, from->settings[i]) : inherited_setting(front, from->settings[i]);
+        if (setting) to->settings[to->setting_count++] = setting;
+    }
+    return NCCLX_SUCCESS;
+}
+
+static void release_apps(struct message_app *apps, int count)
+{
+    for (int i = 0; apps && i < count; i++) {
+        for (int j = 0; j < apps[i].setting_count; j++) base_free(AREA_LAUNCHER, (char *)(uintptr_t)apps[i].settings[j]);
+        base_free(AREA_LAUNCHER, apps[i].settings);
+        base_free(AREA_LAUNCHER, apps[i].argv);
+    }
+    base_free(AREA_LAUNCHER, apps);
+}
+
+static enum message_input choose_input(const struct options *options)
+{
+    if (options->input == OPTIONS_STDIN_NONE) return MESSAGE_INPUT_NONE;
+    /* A terminal is not handed over: its new owner would read also while the job is in the background. */
+    return options->input == OPTIONS_STDIN_RANK && !isatty(STDIN_FILENO) ? MESSAGE_INPUT_DIRECT : MESSAGE_INPUT_FORWARDED;
+}
+
+static void on_input(void *arg, const void *bytes, size_t count)
+{
+    struct front *front = arg;
+    struct frame_writer writer;
+    frame_begin(&writer, MESSAGE_INPUT);
+    frame_put_bytes(&writer, bytes, count);
+    link_send(front->link, &writer);
+}
+
+static int send_order(struct front *front)
+{
+    const struct options *options = &front->options;
+    const char *nodes[] = {front->node.name};
+    struct frame_writer writer;
+    struct message_launch launch = {.job = front->job, .nodes = nodes, .node_count = 1, .app_count = options->app_count, .environment = environ,
+                                    .ranks = front->map.ranks, .rank_count = front->map.rank_count, .kill_grace_ns = options->kill_grace_ns,
+                                    .input = choose_input(options), .input_rank = options->input == OPTIONS_STDIN_ALL ? -1 : options->input_rank};
+    launch.apps = base_calloc(AREA_LAUNCHER, (size_t)options->app_count, sizeof *launch.apps);
+    int code = launch.apps ? NCCLX_SUCCESS : base_error(NCCLX_ERR_NO_MEM, "memory is short for the launch order");
+    for (int i = 0; i < options->app_count && !code; i++) code = fill_app(front, &options->apps[i], &launch.apps[i]);
+    if (!code) {
+        message_write_launch(&writer, &launch);
+        link_send(front->link, &writer);
+        if (launch.input == MESSAGE_INPUT_FORWARDED && (code = input_open(front->base, on_input, front, &front->input)) == NCCLX_SUCCESS)
+            input_want(front->input);
+    }
+    release_apps(launch.apps, options->app_count);
+    return code;
+}
+
+int front_launch(struct front *front, const struct message_hello *hello)
+{
+    int code;
+    snprintf(front->node.name, sizeof front->node.name, "%s", hello->node);
+    snprintf(front->scratch, sizeof front->scratch, "%s", hello->scratch);
+    front->cpus = hello->cpus;
+    front->node.cpus = hello->cpus;
+    front->node.cpu_count = hello->cpu_count;
+    if ((code = map_ranks(front)) || (code = check_limits(front, hello))) return code;
+    front->pids = base_calloc(AREA_LAUNCHER, (size_t)front->map.rank_count, sizeof *front->pids);
+    if (!front->pids) return base_error(NCCLX_ERR_NO_MEM, "memory is short for %d ranks", front->map.rank_count);
+    if ((code = front_open_output(front))) return code;
+    if (front->options.display_map) display_map(front);
+    if (front->options.report_bindings) report_bindings(front);
+    front->running = front->map.rank_count;
+    return send_order(front);
+}

@@ -1,0 +1,112 @@
+/* front_signals.c - signals that ncclxrun passes on or acts on, taken from a descriptor so that they meet the rest in one loop. */
+#include "config.h"
+
+#include "launcher/front.h"
+
+#include "launcher/report.h"
+#include "runtime/base/base.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+static void send_signal(struct front *front, int number)
+{
+    struct frame_writer writer;
+    frame_begin(&writer, MESSAGE_SIGNAL);
+    frame_put_u32(&writer, (uint32_t)number);
+    link_send(front->link, &writer);
+}
+
+static void send_end(struct front *front, bool at_once)
+{
+    struct frame_writer writer;
+    frame_begin(&writer, MESSAGE_END);
+    frame_put_u8(&writer, at_once);
+    link_send(front->link, &writer);
+}
+
+/* TERM for the ranks the first time, KILL the second. */
+static void end_by_signal(struct front *front, int number)
+{
+    char text[80];
+    snprintf(text, sizeof text, "%s received: ending the job", report_signal(number));
+    front_fail(front, 128 + number, text);
+    front->ending = true;
+    send_end(front, front->end_requests++ > 0);
+    if (!front->launched) {
+        event_base_loopbreak(front->base);
+        return;
+    }
+    if (front->end_requests > 1) {
+        output_discard(front->output);
+        return;
+    }
+    /* A reader of our output that has stopped must not keep a job alive that is to end. */
+    uint64_t ns = front->options.kill_grace_ns + 2 * BASE_NS_PER_S;
+    struct timeval delay = {.tv_sec = (time_t)(ns / BASE_NS_PER_S)};
+    event_add(front->patience, &delay);
+}
+
+static void on_impatience(evutil_socket_t fd, short what, void *arg)
+{
+    struct front *front = arg;
+    (void)fd, (void)what;
+    output_discard(front->output);
+}
+
+static void stop_all(struct front *front)
+{
+    send_signal(front, SIGTSTP);
+    link_flush(front->link, 1000);
+    raise(SIGSTOP);
+}
+
+static void dump(struct front *front)
+{
+    front_say(front, "%d of %d ranks are running; those that called ncclx_init say what they wait for", front->running, front->map.rank_count);
+    link_send_empty(front->link, MESSAGE_DUMP);
+}
+
+static void take_signal(struct front *front, int number)
+{
+    switch (number) {
+    case SIGINT:
+    case SIGTERM:
+    case SIGHUP: end_by_signal(front, number); break;
+    case SIGQUIT: dump(front); break;
+    case SIGTSTP: stop_all(front); break;
+    default: send_signal(front, number); break;
+    }
+}
+
+static void on_signal(evutil_socket_t fd, short what, void *arg)
+{
+    struct signalfd_siginfo info;
+    (void)what;
+    while (read(fd, &info, sizeof info) == (ssize_t)sizeof info) take_signal(arg, (int)info.ssi_signo);
+}
+
+int front_open_signals(struct front *front)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2, SIGWINCH};
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        struct sigaction before;
+        sigaction(numbers[i], NULL, &before);
+        if (numbers[i] == SIGHUP && before.sa_handler == SIG_IGN) continue; /* nohup */
+        sigaddset(&set, numbers[i]);
+    }
+    sigprocmask(SIG_SETMASK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0) return base_error(NCCLX_ERR_LIMIT, "no descriptor for signals: %s", strerror(errno));
+    front->signals = event_new(front->base, fd, EV_READ | EV_PERSIST, on_signal, front);
+    front->patience = evtimer_new(front->base, on_impatience, front);
+    if (!front->signals || !front->patience || event_add(front->signals, NULL)) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the event loop");
+    return NCCLX_SUCCESS;
+}

@@ -1,0 +1,47 @@
+/* options.h - the command line of ncclxrun: one table defines, parses and documents every option. Pure, except that help goes to a stream. */
+#ifndef LAUNCHER_OPTIONS_H
+#define LAUNCHER_OPTIONS_H
+
+#include "launcher/map.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum options_action { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_VERSION };
+enum options_stdin { OPTIONS_STDIN_RANK, OPTIONS_STDIN_ALL, OPTIONS_STDIN_NONE };
+
+/* One program of the job; several are separated by ":". All texts point into argv. */
+struct options_app {
+    int ranks; /* 0: not given */
+    const char *directory;
+    const char **settings; /* NAME=value, or NAME to pass the launcher's own value on */
+    int setting_count;
+    char **argv; /* argc entries, not terminated */
+    int argc;
+};
+
+struct options {
+    enum options_action action;
+    struct options_app *apps;
+    int app_count;
+    const char *hosts;
+    enum map_by by;
+    enum map_level by_level;
+    enum map_bind bind;
+    enum map_level bind_level;
+    bool oversubscribe, report_bindings, display_map;
+    bool tag_output, timestamp, quiet, verbose;
+    const char *output_directory;
+    enum options_stdin input;
+    int input_rank;
+    uint64_t timeout_ns;    /* 0: none */
+    uint64_t kill_grace_ns;
+};
+
+/* NCCLX_ERR_ARG with one sentence that names the option and what it takes. */
+int options_parse(int argc, char **argv, struct options *options);
+void options_release(struct options *options);
+void options_help(FILE *stream);
+
+#endif

@@ -1,0 +1,276 @@
+/* output.c - see output.h. Standard output may be a pipe that nobody reads for hours: it is written only when poll says that it takes something, at most
+ * PIPE_BUF bytes at a time, because its file description belongs to the user's shell and must not be made non-blocking. */
+#include "config.h"
+
+#include "launcher/output.h"
+
+#include "runtime/base/base.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define OUTPUT_HIGH_WATER (4u << 20)
+#define OUTPUT_LOW_WATER (1u << 20)
+#define OUTPUT_MAX_LINE (1u << 20) /* a longer line is split when lines are kept whole */
+
+/* Standard output or standard error. */
+struct sink {
+    struct output *output;
+    int fd;
+    bool regular, lost;
+    struct evbuffer *waiting;
+    struct event *writable;
+};
+
+/* A line of one rank that is not finished yet. */
+struct partial {
+    char *text;
+    size_t used, room;
+};
+
+struct output {
+    struct output_events events;
+    void *arg;
+    struct sink sinks[2];
+    struct partial *partials; /* two a rank, when lines are kept whole */
+    int rank_count;
+    int directory;            /* of --output; -1: none */
+    bool tag, timestamp, full, file_failed;
+};
+
+static size_t waiting_bytes(const struct output *output)
+{
+    return evbuffer_get_length(output->sinks[0].waiting) + evbuffer_get_length(output->sinks[1].waiting);
+}
+
+bool output_is_empty(const struct output *output)
+{
+    return waiting_bytes(output) == 0;
+}
+
+static void check_levels(struct output *output)
+{
+    size_t bytes = waiting_bytes(output);
+    bool full = output->full ? bytes > OUTPUT_LOW_WATER : bytes > OUTPUT_HIGH_WATER;
+    if (full != output->full) {
+        output->full = full;
+        output->events.full(output->arg, full);
+    }
+    if (bytes == 0) output->events.empty(output->arg);
+}
+
+static void lose_sink(struct sink *sink, int error)
+{
+    sink->lost = true;
+    evbuffer_drain(sink->waiting, evbuffer_get_length(sink->waiting));
+    sink->output->events.lost(sink->output->arg, sink->fd, error == EPIPE ? NULL : strerror(error));
+}
+
+/* Writes while the descriptor takes something. */
+static void write_sink(struct sink *sink)
+{
+    while (evbuffer_get_length(sink->waiting) > 0) {
+        struct pollfd ready = {.fd = sink->fd, .events = POLLOUT};
+        if (!sink->regular && poll(&ready, 1, 0) <= 0) break;
+        ssize_t wrote = evbuffer_write_atmost(sink->waiting, sink->fd, sink->regular ? -1 : PIPE_BUF);
+        if (wrote < 0 && (errno == EAGAIN || errno == EINTR)) break;
+        if (wrote < 0) {
+            lose_sink(sink, errno);
+            return;
+        }
+    }
+    if (evbuffer_get_length(sink->waiting) > 0) event_add(sink->writable, NULL);
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *arg)
+{
+    struct sink *sink = arg;
+    (void)fd, (void)what;
+    write_sink(sink);
+    check_levels(sink->output);
+}
+
+static void put(struct sink *sink, const void *data, size_t bytes)
+{
+    if (!sink->lost && bytes) evbuffer_add(sink->waiting, data, bytes);
+}
+
+static void put_prefix(struct output *output, struct sink *sink, int rank, int descriptor)
+{
+    char text[80];
+    if (output->timestamp) {
+        struct timespec now;
+        struct tm local;
+        clock_gettime(CLOCK_REALTIME, &now);
+        localtime_r(&now.tv_sec, &local);
+        size_t length = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &local);
+        length += (size_t)snprintf(text + length, sizeof text - length, ".%06ld ", now.tv_nsec / 1000);
+        put(sink, text, length);
+    }
+    if (output->tag) put(sink, text, (size_t)snprintf(text, sizeof text, "[%d]<%s> ", rank, descriptor == 1 ? "stdout" : "stderr"));
+}
+
+/* Appends to the unfinished line; false when memory is short. */
+static bool keep_partial(struct partial *partial, const char *data, size_t bytes)
+{
+    if (partial->used + bytes > partial->room) {
+        size_t room = partial->room ? partial->room : 256;
+        while (room < partial->used + bytes) room *= 2;
+        char *text = base_realloc(AREA_LAUNCHER, partial->text, room);
+        if (!text) return false;
+        partial->text = text;
+        partial->room = room;
+    }
+    memcpy(partial->text + partial->used, data, bytes);
+    partial->used += bytes;
+    return true;
+}
+
+static void end_line(struct output *output, struct sink *sink, struct partial *partial, int rank, int descriptor, const char *data, size_t bytes)
+{
+    put_prefix(output, sink, rank, descriptor);
+    put(sink, partial->text, partial->used);
+    put(sink, data, bytes);
+    put(sink, "\n", 1);
+    partial->used = 0;
+}
+
+static void take_lines(struct output *output, int rank, int descriptor, const char *data, size_t bytes)
+{
+    struct sink *sink = &output->sinks[descriptor - 1];
+    struct partial *partial = &output->partials[2 * rank + descriptor - 1];
+    while (bytes > 0) {
+        const char *newline = memchr(data, '\n', bytes);
+        size_t length = newline ? (size_t)(newline - data) : bytes;
+        if (newline) {
+            end_line(output, sink, partial, rank, descriptor, data, length);
+            data += length + 1;
+            bytes -= length + 1;
+        } else {
+            if (partial->used + length > OUTPUT_MAX_LINE || !keep_partial(partial, data, length))
+                end_line(output, sink, partial, rank, descriptor, data, length);
+            return;
+        }
+    }
+}
+
+/* Opened for each piece: 2 files a rank would need more descriptors than many systems allow. */
+static void take_file(struct output *output, int rank, int descriptor, const char *data, size_t bytes)
+{
+    char name[64];
+    snprintf(name, sizeof name, "rank.%d.%s", rank, descriptor == 1 ? "out" : "err");
+    int fd = openat(output->directory, name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    while (fd >= 0 && bytes > 0) {
+        ssize_t wrote = write(fd, data, bytes);
+        if (wrote < 0 && errno == EINTR) continue;
+        if (wrote < 0) break;
+        data += wrote;
+        bytes -= (size_t)wrote;
+    }
+    int error = errno;
+    if (fd >= 0) close(fd);
+    if (bytes == 0 || output->file_failed) return;
+    output->file_failed = true;
+    base_error(NCCLX_ERR_LIMIT, "%s: %s", name, strerror(error));
+    output->events.lost(output->arg, 0, base_error_detail());
+}
+
+void output_take(struct output *output, int rank, int descriptor, const void *data, size_t bytes)
+{
+    struct sink *sink = &output->sinks[descriptor - 1];
+    struct partial *partial = output->partials ? &output->partials[2 * rank + descriptor - 1] : NULL;
+    if (output->directory >= 0) {
+        if (bytes) take_file(output, rank, descriptor, data, bytes);
+        return;
+    }
+    if (!partial) put(sink, data, bytes);
+    else if (bytes) take_lines(output, rank, descriptor, data, bytes);
+    else if (partial->used) end_line(output, sink, partial, rank, descriptor, NULL, 0);
+    write_sink(sink);
+    check_levels(output);
+}
+
+void output_finish(struct output *output)
+{
+    for (int i = 0; output->partials && i < 2 * output->rank_count; i++) {
+        struct partial *partial = &output->partials[i];
+        if (partial->used) end_line(output, &output->sinks[i % 2], partial, i / 2, i % 2 + 1, NULL, 0);
+    }
+    write_sink(&output->sinks[0]);
+    write_sink(&output->sinks[1]);
+}
+
+void output_discard(struct output *output)
+{
+    for (int i = 0; i < 2; i++) {
+        output->sinks[i].lost = true;
+        evbuffer_drain(output->sinks[i].waiting, evbuffer_get_length(output->sinks[i].waiting));
+    }
+    check_levels(output);
+}
+
+static int open_sink(struct output *output, struct event_base *base, int fd)
+{
+    struct sink *sink = &output->sinks[fd - 1];
+    struct stat status;
+    *sink = (struct sink){.output = output, .fd = fd};
+    sink->regular = fstat(fd, &status) == 0 && !S_ISFIFO(status.st_mode) && !S_ISSOCK(status.st_mode) && !isatty(fd);
+    sink->waiting = evbuffer_new();
+    sink->writable = event_new(base, fd, EV_WRITE, on_writable, sink);
+    return sink->waiting && sink->writable ? NCCLX_SUCCESS : base_error(NCCLX_ERR_NO_MEM, "memory is short for the output");
+}
+
+static int open_directory(struct output *output, const char *path, int rank_count)
+{
+    if (mkdir(path, 0777) && errno != EEXIST) return base_error(NCCLX_ERR_ARG, "--output: cannot make '%.200s': %s", path, strerror(errno));
+    output->directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (output->directory < 0) return base_error(NCCLX_ERR_ARG, "--output: cannot open '%.200s': %s", path, strerror(errno));
+    for (int i = 0; i < 2 * rank_count; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "rank.%d.%s", i / 2, i % 2 ? "err" : "out");
+        int fd = openat(output->directory, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        if (fd < 0) return base_error(NCCLX_ERR_ARG, "--output: cannot write '%.200s/%s': %s", path, name, strerror(errno));
+        close(fd);
+    }
+    return NCCLX_SUCCESS;
+}
+
+int output_open(struct event_base *base, const struct options *options, int rank_count, const struct output_events *events, void *arg,
+                struct output **out)
+{
+    struct output *output = base_calloc(AREA_LAUNCHER, 1, sizeof *output);
+    int code = output ? NCCLX_SUCCESS : base_error(NCCLX_ERR_NO_MEM, "memory is short for the output");
+    *out = output;
+    if (code) return code;
+    output->events = *events;
+    output->arg = arg;
+    output->rank_count = rank_count;
+    output->directory = -1;
+    output->tag = options->tag_output;
+    output->timestamp = options->timestamp;
+    if ((code = open_sink(output, base, STDOUT_FILENO)) || (code = open_sink(output, base, STDERR_FILENO))) return code;
+    if (options->output_directory) return open_directory(output, options->output_directory, rank_count);
+    if (!output->tag && !output->timestamp) return NCCLX_SUCCESS;
+    output->partials = base_calloc(AREA_LAUNCHER, (size_t)rank_count * 2, sizeof *output->partials);
+    return output->partials ? NCCLX_SUCCESS : base_error(NCCLX_ERR_NO_MEM, "memory is short for the output");
+}
+
+void output_close(struct output *output)
+{
+    if (!output) return;
+    for (int i = 0; i < 2; i++) {
+        if (output->sinks[i].writable) event_free(output->sinks[i].writable);
+        if (output->sinks[i].waiting) evbuffer_free(output->sinks[i].waiting);
+    }
+    for (int i = 0; output->partials && i < 2 * output->rank_count; i++) base_free(AREA_LAUNCHER, output->partials[i].text);
+    base_free(AREA_LAUNCHER, output->partials);
+    if (output->directory >= 0) close(output->directory);
+    base_free(AREA_LAUNCHER, output);
+}

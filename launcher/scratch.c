@@ -1,0 +1,64 @@
+/* scratch.c - making and removing the private directory. */
+#include "config.h"
+
+#include "launcher/scratch.h"
+
+#include "runtime/base/base.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SCRATCH_MAX_DEPTH 16
+
+int scratch_make(const char *job, char *path, size_t bytes)
+{
+    const char *temporary = getenv("TMPDIR");
+    const char *parents[] = {"/dev/shm", temporary && *temporary == '/' ? temporary : "/tmp", "/tmp"};
+    int error = 0;
+    for (size_t i = 0; i < sizeof parents / sizeof parents[0]; i++) {
+        int length = snprintf(path, bytes, "%s/%s", parents[i], job);
+        if (length < 0 || (size_t)length >= bytes) continue;
+        if (mkdir(path, 0700) == 0) return NCCLX_SUCCESS;
+        error = errno;
+    }
+    return base_error(NCCLX_ERR_LIMIT, "no directory can be made in /dev/shm, %s: %s", parents[1], strerror(error));
+}
+
+/* Empties the directory behind fd, which is closed. */
+static void empty_directory(int fd, int depth)
+{
+    DIR *directory = fdopendir(fd);
+    if (!directory) {
+        close(fd);
+        return;
+    }
+    struct dirent *entry;
+    while ((entry = readdir(directory))) {
+        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
+        if (unlinkat(dirfd(directory), entry->d_name, 0) == 0 || depth == SCRATCH_MAX_DEPTH) continue;
+        int inner = openat(dirfd(directory), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (inner < 0) continue;
+        empty_directory(inner, depth + 1);
+        unlinkat(dirfd(directory), entry->d_name, AT_REMOVEDIR);
+    }
+    closedir(directory);
+}
+
+void scratch_remove(const char *path)
+{
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) return;
+    if (fstat(fd, &status) || status.st_uid != geteuid() || (status.st_mode & 077)) {
+        close(fd);
+        return;
+    }
+    empty_directory(fd, 0);
+    rmdir(path);
+}

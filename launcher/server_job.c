@@ -1,0 +1,217 @@
+/* server_job.c - what PMIx is told about the job and its ranks before they start. Kept short: registration is the largest cost of a start, and what is
+ * the same on every rank is said once, for the job. */
+#include "config.h"
+
+#include "launcher/server_private.h"
+
+#include "bootstrap/bootstrap.h"
+#include "runtime/base/base.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Operations that PMIx completes on its thread. */
+struct pending {
+    pthread_mutex_t lock;
+    pthread_cond_t done;
+    int count;
+    pmix_status_t status;
+};
+
+static void on_done(pmix_status_t status, void *arg)
+{
+    struct pending *pending = arg;
+    pthread_mutex_lock(&pending->lock);
+    if (status != PMIX_SUCCESS && status != PMIX_OPERATION_SUCCEEDED) pending->status = status;
+    pending->count--;
+    pthread_cond_signal(&pending->done);
+    pthread_mutex_unlock(&pending->lock);
+}
+
+static void await(struct pending *pending)
+{
+    pthread_mutex_lock(&pending->lock);
+    while (pending->count > 0) pthread_cond_wait(&pending->done, &pending->lock);
+    pthread_mutex_unlock(&pending->lock);
+}
+
+static void add_pending(struct pending *pending)
+{
+    pthread_mutex_lock(&pending->lock);
+    pending->count++;
+    pthread_mutex_unlock(&pending->lock);
+}
+
+/* What a call that starts an operation returned: anything but SUCCESS means that no callback comes. */
+static void settle(struct pending *pending, pmix_status_t status)
+{
+    if (status != PMIX_SUCCESS) on_done(status, pending);
+}
+
+/* The names of the nodes, and the ranks of each node, as PMIx wants them: "a,b" and "0,1;2,3". */
+static int list_nodes(const struct message_launch *launch, char **nodes, char **ranks)
+{
+    size_t name_bytes = 1;
+    for (int i = 0; i < launch->node_count; i++) name_bytes += strlen(launch->nodes[i]) + 1;
+    size_t rank_bytes = (size_t)launch->rank_count * 8 + (size_t)launch->node_count + 1;
+    char *names = base_calloc(AREA_LAUNCHER, name_bytes, 1), *lists = base_calloc(AREA_LAUNCHER, rank_bytes, 1);
+    size_t name_used = 0, used = 0;
+    if (!names || !lists) {
+        base_free(AREA_LAUNCHER, names);
+        base_free(AREA_LAUNCHER, lists);
+        return base_error(NCCLX_ERR_NO_MEM, "memory is short for the map of the job");
+    }
+    for (int node = 0; node < launch->node_count; node++) {
+        name_used += (size_t)snprintf(names + name_used, name_bytes - name_used, "%s%s", node ? "," : "", launch->nodes[node]);
+        if (node) lists[used++] = ';';
+        bool first = true;
+        for (int rank = 0; rank < launch->rank_count; rank++) {
+            if (launch->ranks[rank].node != node) continue;
+            used += (size_t)snprintf(lists + used, rank_bytes - used, "%s%d", first ? "" : ",", rank);
+            first = false;
+        }
+    }
+    *nodes = names;
+    *ranks = lists;
+    return NCCLX_SUCCESS;
+}
+
+/* A growing list of facts. */
+struct facts {
+    pmix_info_t *list;
+    size_t count;
+};
+
+static void add_fact(struct facts *facts, const char *key, const void *value, pmix_data_type_t type)
+{
+    PMIX_INFO_LOAD(&facts->list[facts->count], key, value, type);
+    facts->count++;
+}
+
+static void add_text(struct facts *facts, const char *key, const char *value)
+{
+    add_fact(facts, key, value, PMIX_STRING);
+}
+
+static void add_number(struct facts *facts, const char *key, uint32_t value)
+{
+    add_fact(facts, key, &value, PMIX_UINT32);
+}
+
+/* Hands a list of facts over as one array. */
+static void add_array(struct facts *facts, const char *key, pmix_info_t *list, size_t count)
+{
+    pmix_data_array_t array = {.type = PMIX_INFO, .size = count, .array = list};
+    add_fact(facts, key, &array, PMIX_DATA_ARRAY); /* copies */
+}
+
+static int local_size(const struct message_launch *launch, int node)
+{
+    int count = 0;
+    for (int i = 0; i < launch->rank_count; i++) count += launch->ranks[i].node == node;
+    return count;
+}
+
+/* PMIX_RANK comes first in the array, or the values are not filed under the rank. */
+static void add_rank(struct facts *facts, const struct message_launch *launch, int rank)
+{
+    pmix_info_t list[6];
+    struct facts own = {.list = list};
+    const struct map_rank *mapped = &launch->ranks[rank];
+    pmix_rank_t number = (pmix_rank_t)rank;
+    uint16_t local = (uint16_t)mapped->local_rank;
+    add_fact(&own, PMIX_RANK, &number, PMIX_PROC_RANK);
+    add_number(&own, PMIX_APPNUM, (uint32_t)mapped->app);
+    add_fact(&own, PMIX_LOCAL_RANK, &local, PMIX_UINT16);
+    add_fact(&own, PMIX_NODE_RANK, &local, PMIX_UINT16);
+    add_fact(&own, PMIX_GLOBAL_RANK, &number, PMIX_PROC_RANK);
+    add_fact(&own, PMIX_NODEID, &(uint32_t){(uint32_t)mapped->node}, PMIX_UINT32);
+    add_array(facts, PMIX_PROC_INFO_ARRAY, list, own.count);
+    for (size_t i = 0; i < own.count; i++) PMIX_INFO_DESTRUCT(&list[i]);
+}
+
+static void add_node(struct facts *facts, const struct server_options *options, int node)
+{
+    pmix_info_t list[4];
+    struct facts own = {.list = list};
+    add_text(&own, PMIX_HOSTNAME, options->launch->nodes[node]);
+    add_number(&own, PMIX_NODEID, (uint32_t)node);
+    add_number(&own, PMIX_NODE_SIZE, (uint32_t)local_size(options->launch, node));
+    add_fact(&own, BOOTSTRAP_KEY_OVERSUBSCRIBED, &options->oversubscribed[node], PMIX_BOOL);
+    add_array(facts, PMIX_NODE_INFO_ARRAY, list, own.count);
+    for (size_t i = 0; i < own.count; i++) PMIX_INFO_DESTRUCT(&list[i]);
+}
+
+static void add_job(struct facts *facts, const struct server_options *options)
+{
+    const struct message_launch *launch = options->launch;
+    const char *temporary = getenv("TMPDIR");
+    add_text(facts, PMIX_JOBID, launch->job);
+    add_number(facts, PMIX_UNIV_SIZE, (uint32_t)launch->rank_count);
+    add_number(facts, PMIX_MAX_PROCS, (uint32_t)launch->rank_count);
+    add_number(facts, PMIX_JOB_SIZE, (uint32_t)launch->rank_count);
+    add_number(facts, PMIX_JOB_NUM_APPS, (uint32_t)launch->app_count);
+    add_number(facts, PMIX_NODE_SIZE, (uint32_t)local_size(launch, launch->node));
+    add_number(facts, PMIX_LOCAL_SIZE, (uint32_t)local_size(launch, launch->node));
+    add_text(facts, PMIX_TMPDIR, temporary && *temporary == '/' ? temporary : "/tmp");
+    add_text(facts, PMIX_NSDIR, options->scratch);
+    add_text(facts, BOOTSTRAP_KEY_LAUNCHER, PACKAGE_VERSION);
+    /* True of this node; a job-level value may differ from server to server, and costs ranks one look-up. */
+    add_text(facts, BOOTSTRAP_KEY_SEGMENT, options->segment);
+    add_fact(facts, BOOTSTRAP_KEY_OVERSUBSCRIBED, &options->oversubscribed[launch->node], PMIX_BOOL);
+}
+
+/* The maps as PMIx' regular expressions. */
+static int add_maps(struct facts *facts, const struct message_launch *launch)
+{
+    char *nodes = NULL, *ranks = NULL, *node_map = NULL, *rank_map = NULL;
+    int code = list_nodes(launch, &nodes, &ranks);
+    if (code) return code;
+    pmix_status_t status = PMIx_generate_regex(nodes, &node_map);
+    if (status == PMIX_SUCCESS) status = PMIx_generate_ppn(ranks, &rank_map);
+    if (status == PMIX_SUCCESS) {
+        add_fact(facts, PMIX_NODE_MAP, node_map, PMIX_REGEX);
+        add_fact(facts, PMIX_PROC_MAP, rank_map, PMIX_REGEX);
+    }
+    free(node_map);
+    free(rank_map);
+    base_free(AREA_LAUNCHER, nodes);
+    base_free(AREA_LAUNCHER, ranks);
+    return status == PMIX_SUCCESS ? NCCLX_SUCCESS : server_error(status, "write the map of the job");
+}
+
+static void register_clients(const struct message_launch *launch, struct pending *pending)
+{
+    for (int rank = 0; rank < launch->rank_count; rank++) {
+        pmix_proc_t proc;
+        if (launch->ranks[rank].node != launch->node) continue;
+        PMIX_LOAD_PROCID(&proc, launch->job, (pmix_rank_t)rank);
+        add_pending(pending);
+        settle(pending, PMIx_server_register_client(&proc, geteuid(), getegid(), NULL, on_done, pending));
+    }
+}
+
+int server_register_job(const struct server_options *options)
+{
+    const struct message_launch *launch = options->launch;
+    struct pending pending = {.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
+    struct facts facts = {.count = 0};
+    PMIX_INFO_CREATE(facts.list, (size_t)launch->rank_count + (size_t)launch->node_count + 16);
+    if (!facts.list) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the description of the job");
+    size_t room = (size_t)launch->rank_count + (size_t)launch->node_count + 16;
+    int code = add_maps(&facts, launch);
+    if (!code) {
+        add_job(&facts, options);
+        for (int node = 0; node < launch->node_count; node++) add_node(&facts, options, node);
+        for (int rank = 0; rank < launch->rank_count; rank++) add_rank(&facts, launch, rank);
+        add_pending(&pending);
+        settle(&pending, PMIx_server_register_nspace(launch->job, local_size(launch, launch->node), facts.list, facts.count, on_done, &pending));
+        register_clients(launch, &pending);
+        await(&pending); /* the facts must stay until the callbacks came */
+    }
+    PMIX_INFO_FREE(facts.list, room);
+    if (!code && pending.status != PMIX_SUCCESS) code = server_error(pending.status, "register the job");
+    return code;
+}

@@ -1,0 +1,61 @@
+/* server_private.h - shared by the files of the PMIx server only. */
+#ifndef LAUNCHER_SERVER_PRIVATE_H
+#define LAUNCHER_SERVER_PRIVATE_H
+
+#include "launcher/server.h"
+
+#include <pmix.h>
+#include <pmix_server.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define SERVER_MAX_TEXT 4096 /* of an abort or log message that is passed on */
+
+enum server_note_kind { SERVER_ABORTED, SERVER_LOGGED };
+
+/* Something for the daemon's thread. */
+struct server_note {
+    struct server_note *next;
+    enum server_note_kind kind;
+    int rank, code;
+    char text[];
+};
+
+struct server_rank {
+    atomic_bool joined, left, dead;
+};
+
+/* One published value. */
+struct server_name {
+    struct server_name *next;
+    pmix_proc_t owner;
+    pmix_key_t key;
+    pmix_value_t value;
+};
+
+struct server {
+    struct server_events events;
+    void *arg;
+    char job[PMIX_MAX_NSLEN + 1];
+    struct server_rank *ranks;
+    int rank_count;
+    int event_fd;
+    pthread_mutex_t lock;               /* notes */
+    struct server_note *first, **last;
+    struct server_name *names;          /* PMIx thread only */
+};
+
+/* The running server: PMIx hands no argument to its upcalls. */
+extern struct server *server_running;
+
+/* The functions PMIx calls (server_upcalls.c). */
+pmix_server_module_t *server_upcalls(void);
+/* Tells PMIx about the job and its ranks (server_job.c). */
+int server_register_job(const struct server_options *options);
+/* Queues a note; may be called on any thread. */
+void server_post(struct server *server, enum server_note_kind kind, int rank, int code, const char *text, size_t bytes);
+void server_release_names(struct server *server);
+/* One sentence for a PMIx status. */
+int server_error(pmix_status_t status, const char *what);
+
+#endif

@@ -1,0 +1,122 @@
+/* sweep.c - walks /proc once for each sweep. */
+#include "config.h"
+
+#include "launcher/sweep.h"
+
+#include "runtime/base/base.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct process {
+    pid_t pid, parent, session;
+    bool marked;
+};
+
+struct processes {
+    struct process *list;
+    int count, room;
+};
+
+/* Fields of /proc/PID/stat after the command, which may hold blanks and parentheses. False for a process that is gone or only waits to be reaped. */
+static bool read_process(const char *name, struct process *process)
+{
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/%.20s/stat", name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    ssize_t got = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (got <= 0) return false;
+    text[got] = 0;
+    const char *after = strrchr(text, ')');
+    char state;
+    int parent, group, session;
+    if (!after || sscanf(after + 1, " %c %d %d %d", &state, &parent, &group, &session) != 4 || state == 'Z' || state == 'X') return false;
+    *process = (struct process){.pid = (pid_t)atoi(name), .parent = parent, .session = session};
+    return true;
+}
+
+static void list_processes(struct processes *all)
+{
+    memset(all, 0, sizeof *all);
+    DIR *directory = opendir("/proc");
+    if (!directory) return;
+    struct dirent *entry;
+    while ((entry = readdir(directory))) {
+        struct process process;
+        if (entry->d_name[0] < '1' || entry->d_name[0] > '9' || !read_process(entry->d_name, &process)) continue;
+        if (all->count == all->room) {
+            int room = all->room ? 2 * all->room : 256;
+            struct process *list = base_realloc(AREA_LAUNCHER, all->list, (size_t)room * sizeof *list);
+            if (!list) break;
+            all->list = list;
+            all->room = room;
+        }
+        all->list[all->count++] = process;
+    }
+    closedir(directory);
+}
+
+static int by_pid(const void *a, const void *b)
+{
+    const struct process *left = a, *right = b;
+    return (left->pid > right->pid) - (left->pid < right->pid);
+}
+
+/* Follows the parents up; the list is sorted. A chain longer than the list is a pid that was used again meanwhile. */
+static bool descends(const struct processes *all, const struct process *process, pid_t root)
+{
+    for (int steps = 0; process && steps < all->count; steps++) {
+        if (process->parent == root) return true;
+        struct process parent = {.pid = process->parent};
+        process = bsearch(&parent, all->list, (size_t)all->count, sizeof *all->list, by_pid);
+    }
+    return false;
+}
+
+static int mark_descendants(struct processes *all, pid_t root)
+{
+    int marked = 0;
+    if (all->count) qsort(all->list, (size_t)all->count, sizeof *all->list, by_pid);
+    for (int i = 0; i < all->count; i++) {
+        all->list[i].marked = all->list[i].pid != root && descends(all, &all->list[i], root);
+        marked += all->list[i].marked;
+    }
+    return marked;
+}
+
+static void signal_marked(const struct processes *all, int signal_number)
+{
+    for (int i = 0; i < all->count; i++)
+        if (all->list[i].marked) kill(all->list[i].pid, signal_number);
+}
+
+int sweep_descendants(pid_t root, int signal_number)
+{
+    struct processes all;
+    list_processes(&all);
+    int found = mark_descendants(&all, root);
+    signal_marked(&all, signal_number);
+    base_free(AREA_LAUNCHER, all.list);
+    return found;
+}
+
+int sweep_sessions(const pid_t *sessions, int count, int signal_number)
+{
+    struct processes all;
+    int found = 0;
+    list_processes(&all);
+    for (int i = 0; i < all.count; i++) {
+        for (int j = 0; j < count && !all.list[i].marked; j++) all.list[i].marked = all.list[i].session == sessions[j];
+        found += all.list[i].marked;
+    }
+    signal_marked(&all, signal_number);
+    base_free(AREA_LAUNCHER, all.list);
+    return found;
+}
