@@ -111,8 +111,11 @@ void front_end_daemon(struct front *front)
 {
     int waited_ms = 0;
     while (waitpid(front->daemon, NULL, WNOHANG) == 0) {
-        if (waited_ms == DAEMON_EXIT_WAIT_MS) kill(front->daemon, SIGKILL);
-        usleep(waited_ms < 20 ? 500 : 5000);
+        if (waited_ms == DAEMON_EXIT_WAIT_MS) {
+            kill(front->daemon, SIGKILL);
+            front->daemon_lost = true;
+        }
+        usleep(waited_ms < 20 ? 1000 : 5000);
         waited_ms += waited_ms < 20 ? 1 : 5;
     }
     if (front->daemon_lost) end_leftovers(front);

@@ -77,7 +77,7 @@ struct link *link_open(struct event_base *base, int fd, const struct link_events
     struct link *link = base_calloc(AREA_LAUNCHER, 1, sizeof *link);
     if (!link) return NULL;
     evutil_make_socket_nonblocking(fd);
-    link->stream = bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
+    link->stream = bufferevent_socket_new(base, fd, 0);
     if (!link->stream) {
         base_free(AREA_LAUNCHER, link);
         return NULL;
@@ -95,7 +95,10 @@ struct link *link_open(struct event_base *base, int fd, const struct link_events
 void link_close(struct link *link)
 {
     if (!link) return;
-    bufferevent_free(link->stream);
+    int fd = bufferevent_getfd(link->stream);
+    bufferevent_disable(link->stream, EV_READ | EV_WRITE);
+    bufferevent_free(link->stream); /* completes in the loop, which may never run again: the other side must see the end now */
+    close(fd);
     base_free(AREA_LAUNCHER, link);
 }
 
