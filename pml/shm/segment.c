@@ -23,6 +23,11 @@ struct header {
 /* All pairs of a node together get about this much, so that 64 ranks that all talk to each other do not need gigabytes. */
 #define ALL_RINGS_BYTES ((size_t)256 << 20)
 
+static size_t whole_pages(size_t bytes)
+{
+    return (bytes + SEGMENT_PAGE - 1) & ~(size_t)(SEGMENT_PAGE - 1);
+}
+
 static size_t choose_payload(size_t wish, int ranks)
 {
     size_t share = ALL_RINGS_BYTES / ((size_t)ranks * (size_t)ranks);
@@ -64,9 +69,9 @@ static int agree(struct shm_segment *segment, struct header *header, size_t wish
     return base_error(NCCLX_ERR_TRANSPORT, "the node's shared segment was laid out by another version of the library");
 }
 
-int shm_segment_open(struct shm_segment *segment, int fd, int ranks, size_t ring_payload)
+int shm_segment_open(struct shm_segment *segment, int fd, int ranks, int senders, size_t ring_payload)
 {
-    *segment = (struct shm_segment){.fd = fd, .ranks = ranks};
+    *segment = (struct shm_segment){.fd = fd, .ranks = ranks, .senders = senders};
     int error = NCCLX_SUCCESS;
     if (ranks > SEGMENT_RANKS_MAX)
         error = base_error(NCCLX_ERR_LIMIT, "%d ranks on one node: at most %d are supported", ranks, SEGMENT_RANKS_MAX);
@@ -78,8 +83,9 @@ int shm_segment_open(struct shm_segment *segment, int fd, int ranks, size_t ring
         if (header != MAP_FAILED) munmap(header, SEGMENT_PAGE);
     }
     if (!error) {
-        segment->ring_stride = (ring_bytes(segment->ring_payload) + SEGMENT_PAGE - 1) & ~(size_t)(SEGMENT_PAGE - 1);
-        segment->bytes = SEGMENT_PAGE * (2 + (size_t)ranks) + (size_t)ranks * (size_t)ranks * segment->ring_stride;
+        segment->mailbox_bytes = whole_pages(sizeof(struct shm_mailbox) + ((size_t)senders + 63) / 64 * sizeof(uint64_t));
+        segment->ring_stride = whole_pages(ring_bytes(segment->ring_payload));
+        segment->bytes = 2 * SEGMENT_PAGE + (size_t)ranks * (segment->mailbox_bytes + (size_t)senders * segment->ring_stride);
         error = check_file_limit(segment->bytes);
     }
     if (!error) error = allocate(fd, segment->bytes - SEGMENT_PAGE, SEGMENT_PAGE);
@@ -111,15 +117,15 @@ void shm_segment_close(struct shm_segment *segment)
 
 int shm_segment_mailbox(struct shm_segment *segment, int index, struct shm_mailbox **mailbox)
 {
-    size_t offset = SEGMENT_PAGE * (1 + (size_t)index);
+    size_t offset = SEGMENT_PAGE + (size_t)index * segment->mailbox_bytes;
     *mailbox = (struct shm_mailbox *)(segment->base + offset);
-    return allocate(segment->fd, offset, SEGMENT_PAGE);
+    return allocate(segment->fd, offset, segment->mailbox_bytes);
 }
 
 int shm_segment_ring(struct shm_segment *segment, int from, int to, struct ring_shared **ring)
 {
-    size_t pair = (size_t)to * (size_t)segment->ranks + (size_t)from;
-    size_t offset = SEGMENT_PAGE * (1 + (size_t)segment->ranks) + pair * segment->ring_stride;
+    size_t number = (size_t)to * (size_t)segment->senders + (size_t)from;
+    size_t offset = SEGMENT_PAGE + (size_t)segment->ranks * segment->mailbox_bytes + number * segment->ring_stride;
     *ring = (struct ring_shared *)(segment->base + offset);
     return allocate(segment->fd, offset, segment->ring_stride);
 }

@@ -49,10 +49,11 @@ int shm_start(struct pml *pml, int fd)
     }
     shm->pml = pml;
     shm->index = base_job_local_index(&rt->job, rt->job.rank);
-    int error = shm_segment_open(&shm->segment, fd, rt->job.local_size, (size_t)rt->config.value[CONFIG_SHM_RING].number);
+    int error = shm_segment_open(&shm->segment, fd, rt->job.local_size, rt->job.size,
+                                 (size_t)rt->config.value[CONFIG_SHM_RING].number);
     if (!error) {
-        shm->reading = base_calloc(AREA_SHM, (size_t)rt->job.local_size, sizeof *shm->reading);
-        error = shm->reading ? open_mailbox(shm) : base_error(NCCLX_ERR_NO_MEM, "no memory for %d ranks of this node", rt->job.local_size);
+        shm->reading = base_calloc(AREA_SHM, (size_t)rt->job.size, sizeof *shm->reading);
+        error = shm->reading ? open_mailbox(shm) : base_error(NCCLX_ERR_NO_MEM, "no memory for %d ranks", rt->job.size);
         if (error) shm_segment_close(&shm->segment);
     }
     if (error) {
@@ -74,6 +75,7 @@ void shm_stop(struct pml *pml)
     if (!shm) return;
     pml->rt->block = NULL;
     atomic_store_explicit(&shm->mailbox->token, 0, memory_order_release);
+    shm_neighbours_close(shm);
     shm_segment_close(&shm->segment);
     base_free(AREA_SHM, shm->reading);
     base_free(AREA_SHM, shm);
@@ -85,21 +87,23 @@ void shm_stop(struct pml *pml)
 static int shm_connect(struct pml *pml, struct pml_connection *connection)
 {
     struct shm *shm = pml->shm;
-    int index = shm ? base_job_local_index(&pml->rt->job, connection->rank) : -1;
-    if (index < 0) return base_error(NCCLX_ERR_UNREACHABLE, "rank %d is on another node, and no transport between nodes is there yet", connection->rank);
+    struct shm_segment *segment;
+    int index;
+    if (!shm) return base_error(NCCLX_ERR_UNREACHABLE, "this rank has no shared memory");
+    int error = shm_segment_of(shm, connection->rank, &segment, &index);
+    if (error) return error;
     struct shm_channel *channel = base_calloc(AREA_SHM, 1, sizeof *channel);
     if (!channel) return base_error(NCCLX_ERR_NO_MEM, "no memory for the connection to rank %d", connection->rank);
     struct ring_shared *out, *in;
-    int error = shm_segment_mailbox(&shm->segment, index, &channel->mailbox);
-    if (!error) error = shm_segment_ring(&shm->segment, shm->index, index, &out);
-    if (!error) error = shm_segment_ring(&shm->segment, index, shm->index, &in);
+    error = shm_segment_mailbox(segment, index, &channel->mailbox);
+    if (!error) error = shm_segment_ring(segment, pml->rt->job.rank, index, &out);
+    if (!error) error = shm_segment_ring(&shm->segment, connection->rank, shm->index, &in);
     if (error) {
         base_free(AREA_SHM, channel);
         return base_error_context(error, "while connecting to rank %d", connection->rank);
     }
-    ring_writer_init(&channel->writer, out, shm->segment.ring_payload);
+    ring_writer_init(&channel->writer, out, segment->ring_payload);
     ring_reader_init(&channel->reader, in, shm->segment.ring_payload);
-    channel->index = index;
     channel->connection = connection;
     connection->channel = channel;
     connection->payload_max = ring_payload_max(&channel->writer);
@@ -118,16 +122,17 @@ static void shm_disconnect(struct pml *pml, struct pml_connection *connection)
 static void call(struct shm *shm, struct shm_channel *channel)
 {
     channel->called = true;
-    atomic_fetch_or(&channel->mailbox->calling[shm->index / 64], UINT64_C(1) << (shm->index % 64));
+    int rank = shm->pml->rt->job.rank;
+    atomic_fetch_or(&channel->mailbox->calling[rank / 64], UINT64_C(1) << (rank % 64));
     atomic_fetch_add(&channel->mailbox->callers, 1);
 }
 
-static bool answer(struct shm *shm, int index)
+static bool answer(struct shm *shm, int rank)
 {
     struct pml *pml = shm->pml;
     struct pml_connection *connection;
-    if (index >= pml->rt->job.local_size) return true; /* a bit that means nothing */
-    if (pml_connection_from(pml, pml->rt->job.local_ranks[index], &transport_shm, &connection)) {
+    if (rank >= pml->rt->job.size || rank == pml->rt->job.rank) return true; /* a bit that means nothing */
+    if (pml_connection_from(pml, rank, &transport_shm, &connection)) {
         base_log(AREA_SHM, LOG_WARN, "%s", base_error_detail());
         return false;
     }
@@ -141,7 +146,7 @@ static bool answer(struct shm *shm, int index)
 static void answer_callers(struct shm *shm, uint32_t callers)
 {
     bool all = true;
-    for (int word = 0; word < (shm->segment.ranks + 63) / 64; word++) {
+    for (int word = 0; word < (shm->segment.senders + 63) / 64; word++) {
         uint64_t bits = atomic_load_explicit(&shm->mailbox->calling[word], memory_order_acquire);
         for (; bits; bits &= bits - 1) all = answer(shm, word * 64 + __builtin_ctzll(bits)) && all;
     }

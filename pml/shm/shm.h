@@ -13,14 +13,21 @@ struct shm_channel {
     struct ring_reader reader;
     struct shm_mailbox *mailbox; /* the peer's */
     struct pml_connection *connection;
-    int index;     /* the peer's, on the node */
     bool called;   /* the peer knows of our ring */
     bool reading;  /* the peer uses its ring to us */
 };
 
+/* A node by the process manager's names which turned out to be the same machine. */
+struct shm_neighbour {
+    struct shm_neighbour *next;
+    int node;
+    struct shm_segment segment;
+};
+
 struct shm {
     struct pml *pml;
-    struct shm_segment segment;
+    struct shm_segment segment;   /* of this node */
+    struct shm_neighbour *neighbours; /* segments of other nodes under the same kernel */
     struct shm_mailbox *mailbox; /* our own */
     int index;
     uint32_t callers_seen;
@@ -33,6 +40,10 @@ struct shm {
 /* Takes the node's segment over; fd -1: there is no other rank. */
 int shm_start(struct pml *pml, int fd);
 void shm_stop(struct pml *pml);
+
+/* neighbour.c: the segment of the node where a job rank is, and the rank's index there; opened on first use. ERR_UNREACHABLE: another kernel. */
+int shm_segment_of(struct shm *shm, int rank, struct shm_segment **segment, int *index);
+void shm_neighbours_close(struct shm *shm);
 
 /* wake.c */
 void shm_wake_init(struct shm *shm);
