@@ -14,7 +14,7 @@ UNIT_LIBS = $(CORE_LIBS) $(CMOCKA_LIBS)
 unit_tests =
 sim_tests =
 mp_programs =
-script_tests =
+script_tests = tests/info.t
 plain_script_tests = tests/tree.t
 
 include tests/unit/local.mk

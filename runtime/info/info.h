@@ -8,6 +8,8 @@
 void info_config(const struct base_config *config);
 /* "NAME default", one a line, for scripts. */
 void info_config_table(void);
+/* Which algorithm a collective of so many ranks takes at which size. */
+int info_algorithms(const struct base_config *config, int ranks);
 /* The inside of this node. */
 int info_topology(void);
 /* What moves data here, what does not, and why. */

@@ -1,5 +1,6 @@
 bin_PROGRAMS += runtime/ncclx-info
 runtime_ncclx_info_SOURCES = \
+	runtime/info/algorithms.c \
 	runtime/info/config.c \
 	runtime/info/info.h \
 	runtime/info/main.c \
