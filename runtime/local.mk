@@ -1,3 +1,20 @@
+libncclx_core_la_SOURCES += \
+	runtime/api.c runtime/api.h \
+	runtime/collectives.c \
+	runtime/comm.c \
+	runtime/comm_create.c \
+	runtime/errhandler.c \
+	runtime/group.c runtime/group.h \
+	runtime/group_api.c \
+	runtime/handles.c runtime/handles.h \
+	runtime/init.c \
+	runtime/objects.c \
+	runtime/p2p.c \
+	runtime/requests.c \
+	runtime/runtime.h \
+	runtime/split_core.c runtime/split_core.h \
+	runtime/windows.c
+
 include_HEADERS = runtime/ncclx.h
 EXTRA_DIST += runtime/ncclx.map runtime/ncclx.pc.in runtime/ncclxcc.in
 

@@ -1,0 +1,245 @@
+/* windows.c - the public functions on windows: handles, sizes and hints are checked here; targets, slots and ranges by osc. */
+#include "runtime/api.h"
+#include "osc/osc.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define SLOTS_KEY "ncclx_signal_slots"
+#define SLOTS_DEFAULT 64
+#define SLOTS_MAX ((size_t)1 << 24) /* 128 MiB of slots a rank: more is a mistake */
+
+static int read_slots(const struct ncclx_rt *rt, ncclx_info_t info, size_t *slots)
+{
+    *slots = SLOTS_DEFAULT;
+    if (info == NCCLX_INFO_NULL) return NCCLX_SUCCESS;
+    if (!handle_live(&rt->runtime->handles, HANDLE_INFO, info))
+        return base_error(NCCLX_ERR_INFO, "%p is not an info object; was it freed?", (void *)info);
+    const char *text = base_info_find(info, SLOTS_KEY);
+    if (!text) return NCCLX_SUCCESS;
+    char *end;
+    errno = 0;
+    unsigned long long number = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end || errno || number > SLOTS_MAX)
+        return base_error(NCCLX_ERR_INFO, "%s = '%s' is not a number from 0 to %zu", SLOTS_KEY, text, SLOTS_MAX);
+    *slots = (size_t)number;
+    return NCCLX_SUCCESS;
+}
+
+struct win_request {
+    void *base; /* null: the window allocates */
+    size_t bytes, disp_unit;
+    ncclx_info_t info;
+};
+
+static int check_request(const struct ncclx_rt *rt, const struct win_request *request, const ncclx_win_t *win, size_t *slots)
+{
+    int error = api_check_out(win, "win");
+    if (!error && !request->disp_unit) error = base_error(NCCLX_ERR_ARG, "a displacement unit of 0 bytes");
+    if (!error && request->base == NCCLX_IN_PLACE) error = base_error(NCCLX_ERR_BUFFER, "NCCLX_IN_PLACE is no memory");
+    return error ? error : read_slots(rt, request->info, slots);
+}
+
+/* error: what this rank knows to be wrong; making the private communicator tells the others. */
+static int make(struct ncclx_comm *comm, const struct win_request *request, int error, size_t slots, void **allocated, ncclx_win_t *win)
+{
+    struct ncclx_comm *own;
+    struct ncclx_win *made;
+    error = runtime_comm_dup(comm, error, &own);
+    if (error) return error;
+    error = osc_win_create(own, request->base, request->bytes, request->disp_unit, slots, allocated, &made);
+    if (error) {
+        runtime_comm_free(own);
+        return error;
+    }
+    made->errhandler = comm->runtime->errhandler;
+    runtime_errhandler_retain(made->errhandler);
+    handle_remove(&comm->rt->runtime->handles, own); /* private: no handle of the program's. Its place is room for the window's */
+    handle_insert(&comm->rt->runtime->handles, HANDLE_WIN, made);
+    *win = made;
+    return NCCLX_SUCCESS;
+}
+
+API_DEFINE(int, win_allocate)(size_t bytes, size_t disp_unit, ncclx_info_t info, ncclx_comm_t comm, void **base, ncclx_win_t *win)
+{
+    struct api_call call;
+    struct win_request request = {.bytes = bytes, .disp_unit = disp_unit, .info = info};
+    void *allocated = NULL;
+    size_t slots = 0;
+    int error = api_enter_comm(&call, API_NAME, comm);
+    if (error) return error;
+    runtime_comm_sweep(call.rt);
+    error = api_check_out(base, "base");
+    if (!error) error = check_request(call.rt, &request, win, &slots);
+    error = make(call.comm, &request, error, slots, &allocated, win);
+    if (!error) *base = allocated;
+    return api_leave(&call, error);
+}
+
+API_DEFINE(int, win_create)(void *base, size_t bytes, size_t disp_unit, ncclx_info_t info, ncclx_comm_t comm, ncclx_win_t *win)
+{
+    struct api_call call;
+    struct win_request request = {.base = base, .bytes = bytes, .disp_unit = disp_unit, .info = info};
+    void *allocated = NULL;
+    size_t slots = 0;
+    int error = api_enter_comm(&call, API_NAME, comm);
+    if (error) return error;
+    runtime_comm_sweep(call.rt);
+    error = check_request(call.rt, &request, win, &slots);
+    if (!error && !base && bytes) error = base_error(NCCLX_ERR_BUFFER, "base is a null pointer");
+    error = make(call.comm, &request, error, slots, &allocated, win);
+    return api_leave(&call, error);
+}
+
+API_DEFINE(int, win_free)(ncclx_win_t *win)
+{
+    struct api_call call;
+    int error = api_enter(&call, API_NAME);
+    if (error) return error;
+    error = api_check_out(win, "win");
+    if (error) return api_leave(&call, error);
+    if (!handle_live(&call.rt->runtime->handles, HANDLE_WIN, *win)) return api_leave(&call, api_bad_win(*win));
+    call.win = *win;
+    struct ncclx_comm *own = call.win->comm;
+    ncclx_errhandler_t errhandler = call.win->errhandler;
+    error = osc_win_free(call.win);
+    if (error) return api_leave(&call, error);
+    handle_remove(&call.rt->runtime->handles, *win);
+    runtime_comm_free(own);
+    runtime_errhandler_release(errhandler);
+    *win = NCCLX_WIN_NULL;
+    call.win = NULL;
+    return api_leave(&call, NCCLX_SUCCESS);
+}
+
+API_DEFINE(int, win_put)(const void *origin, size_t count, ncclx_datatype_t type, int target, size_t target_disp, ncclx_win_t win)
+{
+    struct api_call call;
+    size_t bytes;
+    int error = api_enter_win(&call, API_NAME, win);
+    if (API_UNLIKELY(error)) return error;
+    error = api_check_elements(origin, count, type, &bytes);
+    if (API_LIKELY(!error)) error = osc_put(call.win, origin, bytes, target, target_disp);
+    return api_leave(&call, error);
+}
+
+API_DEFINE(int, win_get)(void *origin, size_t count, ncclx_datatype_t type, int target, size_t target_disp, ncclx_win_t win)
+{
+    struct api_call call;
+    size_t bytes;
+    int error = api_enter_win(&call, API_NAME, win);
+    if (API_UNLIKELY(error)) return error;
+    error = api_check_elements(origin, count, type, &bytes);
+    if (API_LIKELY(!error)) error = osc_get(call.win, origin, bytes, target, target_disp);
+    return api_leave(&call, error);
+}
+
+static int check_signal_op(ncclx_signal_op_t op)
+{
+    if (API_LIKELY(op == NCCLX_SIGNAL_ADD || op == NCCLX_SIGNAL_SET)) return NCCLX_SUCCESS;
+    return base_error(NCCLX_ERR_OP, "%d is not a signal operation", (int)op);
+}
+
+API_DEFINE(int, win_put_signal)(const void *origin, size_t count, ncclx_datatype_t type, int target, size_t target_disp,
+                                ncclx_win_t win, size_t slot, ncclx_signal_op_t op, uint64_t value)
+{
+    struct api_call call;
+    size_t bytes;
+    int error = api_enter_win(&call, API_NAME, win);
+    if (API_UNLIKELY(error)) return error;
+    error = api_check_elements(origin, count, type, &bytes);
+    if (API_LIKELY(!error)) error = check_signal_op(op);
+    if (API_LIKELY(!error)) error = osc_put_signal(call.win, origin, bytes, target, target_disp, slot, op, value);
+    return api_leave(&call, error);
+}
+
+API_DEFINE(int, win_signal)(int target, ncclx_win_t win, size_t slot, ncclx_signal_op_t op, uint64_t value)
+{
+    struct api_call call;
+    int error = api_enter_win(&call, API_NAME, win);
+    if (API_UNLIKELY(error)) return error;
+    error = check_signal_op(op);
+    if (API_LIKELY(!error)) error = osc_signal(call.win, target, slot, op, value);
+    return api_leave(&call, error);
+}
+
+static int check_compare(ncclx_compare_t compare)
+{
+    if (API_LIKELY(compare >= NCCLX_CMP_EQ && compare <= NCCLX_CMP_LE)) return NCCLX_SUCCESS;
+    return base_error(NCCLX_ERR_OP, "%d is not a comparison", (int)compare);
+}
+
+API_DEFINE(int, win_wait_signal)(ncclx_win_t win, size_t slot, ncclx_compare_t compare, uint64_t value, int64_t timeout_us,
+                                 uint64_t *seen)
+{
+    struct api_call call;
+    int error = api_enter_win(&call, API_NAME, win);
+    if (API_UNLIKELY(error)) return error;
+    error = check_compare(compare);
+    uint64_t timeout_ns = UINT64_MAX;
+    if (timeout_us >= 0 && __builtin_mul_overflow((uint64_t)timeout_us, UINT64_C(1000), &timeout_ns)) timeout_ns = UINT64_MAX;
+    if (API_LIKELY(!error)) error = osc_wait_signal(call.win, slot, compare, value, timeout_ns, seen);
+    return api_leave(&call, error);
+}
+
+API_DEFINE(int, win_test_signal)(ncclx_win_t win, size_t slot, ncclx_compare_t compare, uint64_t value, int *flag, uint64_t *seen)
+{
+    struct api_call call;
+    bool satisfied = false;
+    int error = api_enter_win(&call, API_NAME, win);
+    if (API_UNLIKELY(error)) return error;
+    error = api_check_out(flag, "flag");
+    if (API_LIKELY(!error)) error = check_compare(compare);
+    if (API_LIKELY(!error)) error = osc_test_signal(call.win, slot, compare, value, &satisfied, seen);
+    if (API_LIKELY(!error)) *flag = satisfied;
+    return api_leave(&call, error);
+}
+
+static int synchronise(const char *name, ncclx_win_t win, int (*function)(struct ncclx_win *win))
+{
+    struct api_call call;
+    int error = api_enter_win(&call, name, win);
+    if (API_UNLIKELY(error)) return error;
+    return api_leave(&call, function(call.win));
+}
+
+API_DEFINE(int, win_fence)(ncclx_win_t win)
+{
+    return synchronise(API_NAME, win, osc_fence);
+}
+
+API_DEFINE(int, win_flush)(int target, ncclx_win_t win)
+{
+    struct api_call call;
+    int error = api_enter_win(&call, API_NAME, win);
+    if (API_UNLIKELY(error)) return error;
+    return api_leave(&call, osc_flush(call.win, target));
+}
+
+API_DEFINE(int, win_flush_all)(ncclx_win_t win)
+{
+    return synchronise(API_NAME, win, osc_flush_all);
+}
+
+API_DEFINE(int, win_flush_local)(int target, ncclx_win_t win)
+{
+    struct api_call call;
+    int error = api_enter_win(&call, API_NAME, win);
+    if (API_UNLIKELY(error)) return error;
+    return api_leave(&call, osc_flush_local(call.win, target));
+}
+
+API_DEFINE(int, win_flush_local_all)(ncclx_win_t win)
+{
+    return synchronise(API_NAME, win, osc_flush_local_all);
+}
+
+API_DEFINE(int, win_lock_all)(ncclx_win_t win)
+{
+    return synchronise(API_NAME, win, osc_lock_all);
+}
+
+API_DEFINE(int, win_unlock_all)(ncclx_win_t win)
+{
+    return synchronise(API_NAME, win, osc_unlock_all);
+}
