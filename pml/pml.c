@@ -81,6 +81,11 @@ void pml_finalize(struct ncclx_rt *rt)
     rt->pml = NULL;
 }
 
+bool pml_drained(struct ncclx_rt *rt)
+{
+    return !rt->pml->busy;
+}
+
 /* ---- Connections --------------------------------------------------------------------------------------------------- */
 
 static struct pml_connection **connection_place(struct pml *pml, int rank)

@@ -14,6 +14,8 @@ enum pml_space { PML_USER = 0, PML_COLL = 1, PML_SYSTEM = 2 };
 
 int pml_init(struct ncclx_rt *rt);
 void pml_finalize(struct ncclx_rt *rt);
+/* Whether all that was handed over for sending has left this rank, so that it may stop making progress. */
+bool pml_drained(struct ncclx_rt *rt);
 /* Makes comm->pml. Messages that came before for its context are delivered. */
 int pml_comm_attach(struct ncclx_comm *comm);
 void pml_comm_detach(struct ncclx_comm *comm);

@@ -144,19 +144,19 @@ API_DEFINE(int, query_thread)(int *provided)
     return api_leave(&call, error);
 }
 
-static void describe_detached(const void *arg, char *text, size_t bytes)
+static void describe_unsent(const void *arg, char *text, size_t bytes)
 {
     const struct ncclx_rt *rt = arg;
-    snprintf(text, bytes, "%zu operations whose requests were given up", rt->runtime->detached);
+    snprintf(text, bytes, "messages to leave (%zu operations whose requests were given up)", rt->runtime->detached);
 }
 
-/* Operations that nobody waits for any more still have to happen. */
-static int finish_detached(struct ncclx_rt *rt)
+/* Operations that nobody waits for any more still have to happen, and messages that wait for room have to leave. */
+static int drain(struct ncclx_rt *rt)
 {
     struct base_wait wait;
     int error = NCCLX_SUCCESS;
-    base_wait_begin(&wait, rt, "ncclx_finalize", describe_detached, rt);
-    while (rt->runtime->detached && !error) {
+    base_wait_begin(&wait, rt, "ncclx_finalize", describe_unsent, rt);
+    while ((rt->runtime->detached || !pml_drained(rt)) && !error) {
         if (base_progress(rt)) wait.rounds = 0;
         else error = base_wait_idle(&wait);
     }
@@ -164,12 +164,13 @@ static int finish_detached(struct ncclx_rt *rt)
     return error;
 }
 
-/* Every rank has come this far, so no rank needs another one's answers any more, and leaving cannot disturb. */
+/* After the barrier no rank needs another one's progress any more, except for the barrier's own last messages; those who wait for them take
+ * them in. */
 static int finish_communication(struct ncclx_rt *rt)
 {
-    int error = finish_detached(rt);
+    int error = drain(rt);
     if (!error && rt->job.size > 1) error = coll_barrier(rt->world);
-    return error;
+    return error ? error : drain(rt);
 }
 
 API_DEFINE(int, finalize)(void)

@@ -1,5 +1,20 @@
 # see tests/local.mk
 
+unit_tests += tests/unit/group
+tests_unit_group_SOURCES = tests/unit/group.c
+tests_unit_group_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_group_LDADD = $(UNIT_LIBS)
+
+unit_tests += tests/unit/handles
+tests_unit_handles_SOURCES = tests/unit/handles.c
+tests_unit_handles_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_handles_LDADD = $(UNIT_LIBS)
+
+unit_tests += tests/unit/split
+tests_unit_split_SOURCES = tests/unit/split.c
+tests_unit_split_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_split_LDADD = $(UNIT_LIBS)
+
 unit_tests += tests/unit/base_config
 tests_unit_base_config_SOURCES = tests/unit/base_config.c tests/unit/capture.h
 tests_unit_base_config_CFLAGS = $(UNIT_CFLAGS)
