@@ -1,1 +1,30 @@
 # see tests/local.mk
+
+MP_LIBS = libncclx.la
+
+mp_programs += tests/mp/comm
+tests_mp_comm_SOURCES = tests/mp/comm.c tests/mp/check.h
+tests_mp_comm_LDADD = $(MP_LIBS)
+
+mp_programs += tests/mp/errors
+tests_mp_errors_SOURCES = tests/mp/errors.c tests/mp/check.h
+tests_mp_errors_LDADD = $(MP_LIBS)
+
+mp_programs += tests/mp/lifecycle
+tests_mp_lifecycle_SOURCES = tests/mp/lifecycle.c tests/mp/check.h
+tests_mp_lifecycle_LDADD = $(MP_LIBS)
+
+mp_programs += tests/mp/profile
+tests_mp_profile_SOURCES = tests/mp/profile.c tests/mp/check.h
+tests_mp_profile_LDADD = $(MP_LIBS)
+
+mp_programs += tests/mp/requests
+tests_mp_requests_SOURCES = tests/mp/requests.c tests/mp/check.h
+tests_mp_requests_LDADD = $(MP_LIBS)
+
+mp_programs += tests/mp/threads
+tests_mp_threads_SOURCES = tests/mp/threads.c tests/mp/check.h
+tests_mp_threads_LDADD = $(MP_LIBS)
+
+script_tests += tests/comm.t
+plain_script_tests += tests/exports.t

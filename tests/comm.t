@@ -1,0 +1,38 @@
+#!/bin/bash
+# Communicators, requests, errors, threads, start and end: the public interface over ranks 1, 2, 3, 4, 5, 7, 8, 16.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+mp=$top_builddir/tests/mp
+export TEST_TIMEOUT=120
+
+for n in 1 2 3 4 5 7 8 16; do
+    for program in comm requests errors; do
+        runs "$program on $n" 0 ncclxrun -n $n "$mp/$program"
+        is "$program on $n says nothing" "" "$out$err"
+    done
+done
+for n in 1 2 5; do runs "four threads on each of $n" 0 ncclxrun -n $n "$mp/threads"; done
+runs "an agent thread drives progress, too" 0 env NCCLX_PROGRESS=thread ncclxrun -n 3 "$mp/requests"
+
+runs "start and end without a launcher" 0 "$mp/lifecycle"
+for n in 1 2 7; do runs "start and end on $n" 0 ncclxrun -n $n "$mp/lifecycle"; done
+runs "every test without a launcher: communicators" 0 "$mp/comm"
+runs "every test without a launcher: errors" 0 "$mp/errors"
+
+runs "an error is fatal by default" 1 ncclxrun -n 3 "$mp/lifecycle" fatal
+like "it names rank, host, function, code and reason" \
+    'ncclx: rank 2 on [^ ]+: ncclx_send: NCCLX_ERR_BUFFER: the buffer of 1 elements of int32 is a null pointer' "$err"
+runs "an error is fatal without a launcher" 1 "$mp/lifecycle" fatal
+like "and says so" 'ncclx: rank 0 on [^ ]+: ncclx_send: NCCLX_ERR_BUFFER' "$err"
+runs "NCCLX_ERRORS=return" 0 env NCCLX_ERRORS=return ncclxrun -n 2 "$mp/lifecycle" return
+runs "a second init is an error" 1 ncclxrun -n 2 "$mp/lifecycle" twice
+like "and is called one" 'ncclx_init: NCCLX_ERR_INITIALIZED' "$err"
+runs "ncclx_abort(7)" 7 ncclxrun -n 3 "$mp/lifecycle" abort
+runs "ncclx_abort(0) is no success" 1 ncclxrun -n 3 "$mp/lifecycle" abort-0
+runs "ncclx_abort(7) without a launcher" 7 "$mp/lifecycle" abort
+runs "NCCLX_TIMEOUT ends a receive that nobody serves" 1 env NCCLX_TIMEOUT=1 ncclxrun -n 2 "$mp/lifecycle" timeout
+like "and says what was waited for" 'NCCLX_ERR_TIMEOUT: .*(ncclx_recv|ncclx_coll_barrier)' "$err"
+
+runs "a bad value in the environment ends the start" 1 env NCCLX_EAGER_LIMIT=lots "$mp/lifecycle"
+like "and is named" 'NCCLX_ERR_CONFIG: .*NCCLX_EAGER_LIMIT' "$err"
+runs "the profiling twins" 0 ncclxrun -n 2 "$mp/profile"
+done_testing
