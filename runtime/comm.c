@@ -134,9 +134,29 @@ int runtime_init(struct ncclx_rt *rt)
     return error;
 }
 
+/* Objects that the program did not free. */
+static void end_left_object(struct handle_entry *entry)
+{
+    void *object = (void *)(uintptr_t)entry->pointer;
+    ncclx_info_t info = object;
+    ncclx_op_t op = object;
+    switch (entry->kind) {
+    case HANDLE_GROUP: base_free(AREA_RUNTIME, object); break;
+    case HANDLE_INFO: base_info_free(&info); break;
+    case HANDLE_OP: base_op_free(&op); break;
+    case HANDLE_ERRHANDLER: base_free(AREA_RUNTIME, object); break; /* the communicators that used it are gone */
+    case HANDLE_NONE:
+    case HANDLE_COMM:
+    case HANDLE_WIN:     /* ended by osc */
+    case HANDLE_MESSAGE: /* ended by pml */ break;
+    }
+}
+
 void runtime_finalize(struct ncclx_rt *rt)
 {
+    struct handle_table *handles = &rt->runtime->handles;
     while (rt->runtime->comms) runtime_comm_destroy(rt->runtime->comms);
+    for (size_t i = 0; handles->entries && i <= handles->mask; i++) end_left_object(&handles->entries[i]);
     handle_table_release(&rt->runtime->handles);
     base_free(AREA_RUNTIME, rt->runtime);
     rt->runtime = NULL;

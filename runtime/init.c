@@ -22,8 +22,8 @@ static const struct {
 } layers[] = {{topo_init, topo_finalize},
               {pml_init, pml_finalize},
               {coll_init, coll_finalize},
-              {osc_init, osc_finalize},
-              {runtime_init, runtime_finalize}};
+              {runtime_init, runtime_finalize}, /* COMM_WORLD and COMM_SELF */
+              {osc_init, osc_finalize}};        /* windows hold communicators, so they end first */
 #define LAYERS (sizeof layers / sizeof layers[0])
 
 static int start_layers(struct ncclx_rt *rt)

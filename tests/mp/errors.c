@@ -300,6 +300,7 @@ int main(void)
     OK(ncclx_comm_rank(WORLD, &rank));
     OK(ncclx_comm_size(WORLD, &size));
     OK(ncclx_comm_set_errhandler(WORLD, NCCLX_ERRORS_RETURN));
+    OK(ncclx_comm_set_errhandler(NCCLX_COMM_SELF, NCCLX_ERRORS_RETURN));
     bad_messages();
     bad_requests();
     bad_collectives();
