@@ -146,20 +146,26 @@ API_DEFINE(int, query_thread)(int *provided)
 
 static void describe_unsent(const void *arg, char *text, size_t bytes)
 {
-    const struct ncclx_rt *rt = arg;
-    snprintf(text, bytes, "messages to leave (%zu operations whose requests were given up)", rt->runtime->detached);
+    const struct runtime *runtime = arg;
+    snprintf(text, bytes, "messages to leave (%zu operations whose requests were given up)", runtime->detached);
 }
 
 /* Operations that nobody waits for any more still have to happen, and messages that wait for room have to leave. */
+static bool has_unsent(struct ncclx_rt *rt)
+{
+    return rt->runtime->detached || !pml_drained(rt);
+}
+
 static int drain(struct ncclx_rt *rt)
 {
     struct base_wait wait;
     int error = NCCLX_SUCCESS;
-    base_wait_begin(&wait, rt, "ncclx_finalize", describe_unsent, rt);
-    while ((rt->runtime->detached || !pml_drained(rt)) && !error) {
+    if (!has_unsent(rt)) return NCCLX_SUCCESS;
+    base_wait_begin(&wait, rt, "ncclx_finalize", describe_unsent, rt->runtime);
+    do {
         if (base_progress(rt)) wait.rounds = 0;
         else error = base_wait_idle(&wait);
-    }
+    } while (!error && has_unsent(rt));
     base_wait_end(&wait);
     return error;
 }
