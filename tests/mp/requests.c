@@ -116,6 +116,7 @@ static void waits_of_any_and_some(void)
     send_to_next(5, 5);
     OK(ncclx_waitany(COUNT + 1, requests, &index, status));
     CHECK(index == 5 && got[5] == 5 && requests[5] == NCCLX_REQUEST_NULL && status[0].tag == 5);
+    OK(ncclx_coll_barrier(NCCLX_COMM_WORLD)); /* nor sent more before all have taken the first */
     for (int i = COUNT - 2; i >= 1; i--) send_to_next(i, i);
     while (total < COUNT - 2) {
         OK(ncclx_waitsome(COUNT + 1, requests, &done, indices, status));
