@@ -116,7 +116,7 @@ static void waits_of_any_and_some(void)
     send_to_next(5, 5);
     OK(ncclx_waitany(COUNT + 1, requests, &index, status));
     CHECK(index == 5 && got[5] == 5 && requests[5] == NCCLX_REQUEST_NULL && status[0].tag == 5);
-    OK(ncclx_coll_barrier(NCCLX_COMM_WORLD)); /* nor sent more before all have taken the first */
+    OK(ncclx_coll_barrier(NCCLX_COMM_WORLD)); /* nor sent more before all have taken the first; and so on */
     for (int i = COUNT - 2; i >= 1; i--) send_to_next(i, i);
     while (total < COUNT - 2) {
         OK(ncclx_waitsome(COUNT + 1, requests, &done, indices, status));
@@ -124,6 +124,7 @@ static void waits_of_any_and_some(void)
         for (size_t i = 0; i < done; i++) CHECK(status[i].tag == (int)indices[i] && requests[indices[i]] == NCCLX_REQUEST_NULL);
         total += done;
     }
+    OK(ncclx_coll_barrier(NCCLX_COMM_WORLD));
     send_to_next(0, 0);
     for (flag = 0; !flag;) OK(ncclx_testall(COUNT + 1, requests, &flag, status));
     CHECK(status[0].tag == 0 && is_empty(&status[COUNT]) && got[0] == 0);
