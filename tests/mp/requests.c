@@ -162,7 +162,7 @@ static void cancelling(void)
     ncclx_request_t request;
     ncclx_status_t status;
     int got = -1;
-    OK(ncclx_irecv(&got, 1, NCCLX_INT32, previous, 77, NCCLX_COMM_WORLD, &request));
+    OK(ncclx_irecv(&got, 1, NCCLX_INT32, previous, 76, NCCLX_COMM_WORLD, &request));
     OK(ncclx_cancel(&request));
     OK(ncclx_wait(&request, &status));
     CHECK(status.cancelled == 1 && got == -1);
