@@ -1,0 +1,74 @@
+/* frames.c - what ncclxrun and ncclxd send each other, read by either. */
+#include "launcher/message.h"
+#include "runtime/base/base.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char fuzz_name[] = "frames";
+
+/* What was decoded is walked through as its users do: every text and every cpu is touched. */
+static size_t touch(const char *text)
+{
+    return text ? strlen(text) : 0;
+}
+
+static void check_hello(const struct frame *frame)
+{
+    struct message_hello hello;
+    size_t sum = 0;
+    if (message_read_hello(frame, &hello)) return;
+    sum += touch(hello.version) + touch(hello.node) + touch(hello.scratch);
+    for (int i = 0; i < hello.cpu_count; i++) sum += (size_t)hello.cpus[i].os_index;
+    base_free(AREA_LAUNCHER, hello.cpus);
+    if (sum == SIZE_MAX) abort();
+}
+
+static void check_launch(const struct frame *frame)
+{
+    struct message_launch launch;
+    size_t sum = 0;
+    if (message_read_launch(frame, &launch)) return;
+    for (int i = 0; i < launch.node_count; i++) sum += touch(launch.nodes[i]);
+    for (int i = 0; i < launch.app_count; i++) {
+        const struct message_app *app = &launch.apps[i];
+        for (char **word = app->argv; *word; word++) sum += touch(*word);
+        for (int j = 0; j < app->setting_count; j++) sum += touch(app->settings[j]);
+        sum += touch(app->directory);
+    }
+    for (char **entry = launch.environment; *entry; entry++) sum += touch(*entry);
+    for (int i = 0; i < launch.rank_count; i++) {
+        const struct map_rank *rank = &launch.ranks[i];
+        if (rank->node < 0 || rank->node >= launch.node_count || rank->app < 0 || rank->app >= launch.app_count) abort();
+        sum += touch(rank->cpus);
+    }
+    if (launch.node < 0 || launch.node >= launch.node_count || sum == SIZE_MAX) abort();
+    message_release_launch(&launch);
+}
+
+static void check_exited(const struct frame *frame)
+{
+    struct message_exited exited;
+    if (!message_read_exited(frame, &exited) && exited.rank < 0) abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    while (bytes) {
+        struct frame frame;
+        size_t wanted = frame_wanted(data, bytes);
+        if (frame_parse(data, bytes, &frame)) break;
+        if (!frame.total) {
+            if (!wanted) abort(); /* a good beginning says how much is missing */
+            break;
+        }
+        if (frame.total > bytes || frame.bytes > frame.total) abort();
+        check_hello(&frame);
+        check_launch(&frame);
+        check_exited(&frame);
+        data += frame.total;
+        bytes -= frame.total;
+    }
+    return 0;
+}
