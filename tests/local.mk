@@ -15,7 +15,8 @@ unit_tests =
 sim_tests =
 mp_programs =
 script_tests = tests/info.t
-plain_script_tests = tests/tree.t
+plain_script_tests = tests/man.t
+plain_script_tests += tests/tree.t
 
 include tests/unit/local.mk
 include tests/sim/local.mk

@@ -97,6 +97,13 @@ for program in launcher/ncclxrun runtime/ncclx-info runtime/ncclxcc; do
     nothing "$name: each option of the manual exists" "$(missing "$listed" "$real")"
 done
 
+# The examples that need no program of the reader's own.
+export PATH=$top_builddir/launcher:$top_builddir/runtime:$PATH
+while read -r example; do
+    case $example in *./* | *build/* | srun*) continue ;; *false) want=1 ;; *) want=0 ;; esac
+    runs "example: $example" "$want" bash -c "cd '$scratch' && $example"
+done < <(sed -n 's/^\.Dl \(.*\(ncclxrun\|ncclx-info\).*\)/\1/p' ncclxrun.1 ncclx-info.1)
+
 # ---- Variables --------------------------------------------------------------------------------------------------
 
 # "NAME default" of each. An empty default is written as "empty" in the manual.
