@@ -18,7 +18,9 @@
 
 #define OUTPUT_HIGH_WATER (4u << 20)
 #define OUTPUT_LOW_WATER (1u << 20)
-#define OUTPUT_MAX_LINE (1u << 20) /* a longer line is split when lines are kept whole */
+#define OUTPUT_MAX_LINE (1u << 20)   /* a longer line is split when lines are kept whole */
+#define OUTPUT_MAX_HELD (1u << 16)   /* of an unfinished line, when lines are passed on as they are */
+#define OUTPUT_HOLD_US 200000        /* how long at most it is held, so that a prompt appears */
 
 /* Standard output or standard error. */
 struct sink {
@@ -39,7 +41,8 @@ struct output {
     struct output_events events;
     void *arg;
     struct sink sinks[2];
-    struct partial *partials; /* two a rank, when lines are kept whole */
+    struct partial *partials; /* two a rank; null in a job of one rank without prefixes, whose bytes just pass */
+    struct event *hold;       /* when unfinished lines are shown after all */
     int rank_count;
     int directory;            /* of --output; -1: none */
     bool tag, timestamp, full, file_failed;
@@ -142,6 +145,50 @@ static void end_line(struct output *output, struct sink *sink, struct partial *p
     partial->used = 0;
 }
 
+static void pass_partial(struct sink *sink, struct partial *partial)
+{
+    put(sink, partial->text, partial->used);
+    partial->used = 0;
+}
+
+/* Without prefixes lines need not be whole, but ranks should not write into each other's: the end of a line is waited for, a little. */
+static void take_plain(struct output *output, int rank, int descriptor, const char *data, size_t bytes)
+{
+    struct sink *sink = &output->sinks[descriptor - 1];
+    struct partial *partial = &output->partials[2 * rank + descriptor - 1];
+    struct timeval delay = {.tv_usec = OUTPUT_HOLD_US};
+    const char *newline = memrchr(data, '\n', bytes);
+    size_t whole = newline ? (size_t)(newline - data) + 1 : 0;
+    if (whole) {
+        pass_partial(sink, partial);
+        put(sink, data, whole);
+    }
+    data += whole;
+    bytes -= whole;
+    if (bytes == 0) return;
+    if (partial->used + bytes > OUTPUT_MAX_HELD || !keep_partial(partial, data, bytes)) {
+        pass_partial(sink, partial);
+        put(sink, data, bytes);
+    } else if (!event_pending(output->hold, EV_TIMEOUT, NULL)) {
+        event_add(output->hold, &delay);
+    }
+}
+
+/* While a slow reader holds everything up, a line is not late. */
+static void on_hold(evutil_socket_t fd, short what, void *arg)
+{
+    struct output *output = arg;
+    struct timeval delay = {.tv_usec = OUTPUT_HOLD_US};
+    (void)fd, (void)what;
+    if (waiting_bytes(output) > 0) {
+        event_add(output->hold, &delay);
+        return;
+    }
+    for (int i = 0; i < 2 * output->rank_count; i++) pass_partial(&output->sinks[i % 2], &output->partials[i]);
+    write_sink(&output->sinks[0]);
+    write_sink(&output->sinks[1]);
+}
+
 static void take_lines(struct output *output, int rank, int descriptor, const char *data, size_t bytes)
 {
     struct sink *sink = &output->sinks[descriptor - 1];
@@ -190,7 +237,10 @@ void output_take(struct output *output, int rank, int descriptor, const void *da
         if (bytes) take_file(output, rank, descriptor, data, bytes);
         return;
     }
+    bool prefixed = output->tag || output->timestamp;
     if (!partial) put(sink, data, bytes);
+    else if (!prefixed && bytes) take_plain(output, rank, descriptor, data, bytes);
+    else if (!prefixed) pass_partial(sink, partial);
     else if (bytes) take_lines(output, rank, descriptor, data, bytes);
     else if (partial->used) end_line(output, sink, partial, rank, descriptor, NULL, 0);
     write_sink(sink);
@@ -201,7 +251,8 @@ void output_finish(struct output *output)
 {
     for (int i = 0; output->partials && i < 2 * output->rank_count; i++) {
         struct partial *partial = &output->partials[i];
-        if (partial->used) end_line(output, &output->sinks[i % 2], partial, i / 2, i % 2 + 1, NULL, 0);
+        if (!output->tag && !output->timestamp) pass_partial(&output->sinks[i % 2], partial);
+        else if (partial->used) end_line(output, &output->sinks[i % 2], partial, i / 2, i % 2 + 1, NULL, 0);
     }
     write_sink(&output->sinks[0]);
     write_sink(&output->sinks[1]);
@@ -257,9 +308,10 @@ int output_open(struct event_base *base, const struct options *options, int rank
     output->timestamp = options->timestamp;
     if ((code = open_sink(output, base, STDOUT_FILENO)) || (code = open_sink(output, base, STDERR_FILENO))) return code;
     if (options->output_directory) return open_directory(output, options->output_directory, rank_count);
-    if (!output->tag && !output->timestamp) return NCCLX_SUCCESS;
+    if (rank_count == 1 && !output->tag && !output->timestamp) return NCCLX_SUCCESS;
     output->partials = base_calloc(AREA_LAUNCHER, (size_t)rank_count * 2, sizeof *output->partials);
-    return output->partials ? NCCLX_SUCCESS : base_error(NCCLX_ERR_NO_MEM, "memory is short for the output");
+    output->hold = evtimer_new(base, on_hold, output);
+    return output->partials && output->hold ? NCCLX_SUCCESS : base_error(NCCLX_ERR_NO_MEM, "memory is short for the output");
 }
 
 void output_close(struct output *output)
@@ -269,6 +321,7 @@ void output_close(struct output *output)
         if (output->sinks[i].writable) event_free(output->sinks[i].writable);
         if (output->sinks[i].waiting) evbuffer_free(output->sinks[i].waiting);
     }
+    if (output->hold) event_free(output->hold);
     for (int i = 0; output->partials && i < 2 * output->rank_count; i++) base_free(AREA_LAUNCHER, output->partials[i].text);
     base_free(AREA_LAUNCHER, output->partials);
     if (output->directory >= 0) close(output->directory);
