@@ -38,7 +38,7 @@ int child_find_program(const char *name, char *const *environment, struct child_
     if (!path) path = "/usr/local/bin:/usr/bin:/bin"; /* confstr(_CS_PATH) with the place of local programs in front */
     size_t places = 2;
     for (const char *at = path; *at; at++) places += *at == ':';
-    program->found = 0;
+    atomic_init(&program->found, 0);
     program->places = base_calloc(AREA_LAUNCHER, places, sizeof *program->places);
     if (!program->places) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the places of %s", name);
     if (strchr(name, '/')) {
@@ -86,13 +86,13 @@ static void close_descriptors(rlim_t limit)
 static int execute(const struct child *child)
 {
     int error = ENOENT;
-    for (int i = child->program->found; child->program->places[i]; i++) {
-        child->program->found = i;
+    for (int i = atomic_load(&child->program->found); child->program->places[i]; i++) {
+        atomic_store(&child->program->found, i); /* seen by the daemon: memory is shared until exec */
         execve(child->program->places[i], child->argv, child->environment);
         if (errno != ENOENT && errno != ENOTDIR && errno != EACCES) return errno;
         if (errno == EACCES) error = EACCES;
     }
-    child->program->found = 0;
+    atomic_store(&child->program->found, 0);
     return error;
 }
 

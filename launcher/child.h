@@ -2,14 +2,15 @@
 #ifndef LAUNCHER_CHILD_H
 #define LAUNCHER_CHILD_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
 /* Where a program may be: every place that PATH names, tried in order by the child itself. */
 struct child_program {
-    char **places; /* ends with null */
-    int found;     /* place that could be executed last time */
+    char **places;    /* ends with null */
+    atomic_int found; /* the place that could be executed last time; several threads start ranks of one program */
 };
 
 struct child {

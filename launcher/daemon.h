@@ -3,6 +3,7 @@
 #define LAUNCHER_DAEMON_H
 
 #include "launcher/child.h"
+#include "launcher/child_pool.h"
 #include "launcher/cpus.h"
 #include "launcher/link.h"
 #include "launcher/message.h"
@@ -39,6 +40,7 @@ struct daemon {
     struct link *link;
     struct cpus cpus;
     struct server *server;
+    struct child_pool *pool;
     struct message_launch launch;
     struct daemon_rank *ranks; /* of this node */
     int rank_count, running;

@@ -1,4 +1,4 @@
-/* daemon_start.c - carrying out a launch order: one process after the other, each with its streams, environment and cpus. */
+/* daemon_start.c - carrying out a launch order: a process for each rank, with its streams, environment and cpus. */
 #include "config.h"
 
 #include "launcher/daemon.h"
@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define START_EXTRA_VARIABLES 64 /* that PMIx adds for one rank */
+#define START_BATCH 16
 
 /* What ranks of one program share. */
 struct start_app {
@@ -35,7 +35,7 @@ static void refuse(struct daemon *daemon, int status)
 static int prepare_app(struct daemon *daemon, int index, struct start_app *app)
 {
     const struct message_app *order = &daemon->launch.apps[index];
-    app->environment = environment_compose(daemon->launch.environment, order->settings, order->setting_count, START_EXTRA_VARIABLES);
+    app->environment = environment_compose(daemon->launch.environment, order->settings, order->setting_count);
     if (!app->environment) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the environment of %s", order->argv[0]);
     while (app->environment[app->entries]) app->entries++;
     return child_find_program(order->argv[0], app->environment, &app->program);
@@ -70,37 +70,88 @@ static bool wants_forwarded_input(const struct message_launch *launch, int rank)
     return launch->input == MESSAGE_INPUT_FORWARDED && (launch->input_rank < 0 || launch->input_rank == rank);
 }
 
-/* Starts one rank. Returns 0, or the exit status of the job with the reason recorded. */
-static int start_rank(struct daemon *daemon, struct daemon_rank *rank, struct start_app *app, int null_fd)
+/* What starting one rank takes, until it runs. */
+struct start_rank {
+    struct daemon_rank *rank;
+    struct child_job job;
+    char **variables;   /* from PMIx, malloc'ed */
+    char **environment; /* with the program's variables; pointers only */
+    cpu_set_t *cpus;
+};
+
+static int prepare_environment(struct daemon *daemon, struct start_rank *start, const struct start_app *app)
+{
+    int code = server_environment(daemon->server, start->rank->rank, &start->variables);
+    if (code) return code;
+    size_t added = 0;
+    while (start->variables[added]) added++;
+    start->environment = base_calloc(AREA_LAUNCHER, (size_t)app->entries + added + 1, sizeof *start->environment);
+    if (!start->environment) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the environment of rank %d", start->rank->rank);
+    memcpy(start->environment, app->environment, (size_t)app->entries * sizeof *start->environment);
+    memcpy(start->environment + app->entries, start->variables, added * sizeof *start->environment);
+    return NCCLX_SUCCESS;
+}
+
+static int prepare_rank(struct daemon *daemon, struct start_rank *start, struct start_app *app, int null_fd)
 {
     const struct message_launch *launch = &daemon->launch;
-    const struct map_rank *mapped = &launch->ranks[rank->rank];
+    int number = start->rank->rank, code;
+    const struct map_rank *mapped = &launch->ranks[number];
     const struct message_app *order = &launch->apps[mapped->app];
-    struct child child = {.program = &app->program, .argv = order->argv, .environment = app->environment, .directory = order->directory,
-                          .files = daemon->files};
-    char **variables = NULL;
-    child.stdio[0] = launch->input == MESSAGE_INPUT_DIRECT && launch->input_rank == rank->rank ? STDIN_FILENO : null_fd;
-    if (daemon_open_streams(rank, child.stdio, wants_forwarded_input(launch, rank->rank))) return 1;
-    int status = server_environment(daemon->server, rank->rank, &variables) ? 1 : 0;
-    int added = 0;
-    for (; variables && variables[added] && added < START_EXTRA_VARIABLES; added++) app->environment[app->entries + added] = variables[added];
-    app->environment[app->entries + added] = NULL;
-    cpu_set_t *cpus = mapped->cpus ? cpus_set(mapped->cpus, &child.cpus_bytes) : NULL;
-    child.cpus = cpus;
-    int error = 0;
-    enum child_step step = status ? CHILD_FORK : child_start(&child, &rank->pid, &error);
-    if (cpus) CPU_FREE(cpus);
-    server_free_environment(variables);
+    struct child *child = &start->job.child;
+    *child = (struct child){.program = &app->program, .argv = order->argv, .directory = order->directory, .files = daemon->files, .stdio = {-1, -1, -1}};
+    child->stdio[0] = launch->input == MESSAGE_INPUT_DIRECT && launch->input_rank == number ? STDIN_FILENO : null_fd;
+    if ((code = daemon_open_streams(start->rank, child->stdio, wants_forwarded_input(launch, number)))) return code;
+    if ((code = prepare_environment(daemon, start, app))) return code;
+    child->environment = start->environment;
+    if (!mapped->cpus) return NCCLX_SUCCESS;
+    child->cpus = start->cpus = cpus_set(mapped->cpus, &child->cpus_bytes);
+    return child->cpus ? NCCLX_SUCCESS : base_error(NCCLX_ERR_ARG, "rank %d cannot be bound to cpus '%.100s'", number, mapped->cpus);
+}
+
+static void release_start(struct start_rank *start, int null_fd)
+{
     for (int i = 0; i < 3; i++)
-        if (child.stdio[i] > STDERR_FILENO && child.stdio[i] != null_fd) close(child.stdio[i]);
-    if (status) return status;
-    if (step == CHILD_STARTED) {
+        if (start->job.child.stdio[i] > STDERR_FILENO && start->job.child.stdio[i] != null_fd) close(start->job.child.stdio[i]);
+    if (start->cpus) CPU_FREE(start->cpus);
+    base_free(AREA_LAUNCHER, start->environment);
+    server_free_environment(start->variables);
+}
+
+/* Books what was started. Returns 0, or the exit status with which the job ends. */
+static int settle_rank(struct daemon *daemon, struct start_rank *start)
+{
+    struct daemon_rank *rank = start->rank;
+    if (!start->job.tried) return 0;
+    if (start->job.step == CHILD_STARTED) {
+        rank->pid = start->job.pid;
         rank->running = true;
         daemon->running++;
         return 0;
     }
-    if (step != CHILD_FORK) waitpid(rank->pid, NULL, 0);
-    return explain(daemon, order, rank->rank, step, error);
+    if (start->job.step != CHILD_FORK) waitpid(start->job.pid, NULL, 0);
+    return explain(daemon, &daemon->launch.apps[daemon->launch.ranks[rank->rank].app], rank->rank, start->job.step, start->job.error);
+}
+
+/* Some ranks at a time, side by side: descriptors for all at once may be more than the limit. */
+static int start_batch(struct daemon *daemon, struct start_app *apps, int first, int null_fd)
+{
+    static struct start_rank starts[START_BATCH];
+    struct child_job *jobs[START_BATCH];
+    int count = daemon->rank_count - first < START_BATCH ? daemon->rank_count - first : START_BATCH, status = 0;
+    memset(starts, 0, sizeof starts);
+    for (int i = 0; i < count; i++) {
+        starts[i].rank = &daemon->ranks[first + i];
+        jobs[i] = &starts[i].job;
+        if (!status && prepare_rank(daemon, &starts[i], &apps[daemon->launch.ranks[starts[i].rank->rank].app], null_fd)) status = 1;
+    }
+    if (!status) child_pool_run(daemon->pool, jobs, count);
+    for (int i = 0; i < count; i++) {
+        int failed = settle_rank(daemon, &starts[i]);
+        if (!status) status = failed;
+        release_start(&starts[i], null_fd);
+    }
+    return status;
 }
 
 static int make_ranks(struct daemon *daemon)
@@ -142,8 +193,8 @@ static int start_all(struct daemon *daemon, struct start_app *apps)
     int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC), status = 0;
     if (null_fd < 0 || make_ranks(daemon)) return 1;
     for (int i = 0; i < daemon->launch.app_count && !status; i++) status = prepare_app(daemon, i, &apps[i]) ? 1 : 0;
-    for (int i = 0; i < daemon->rank_count && !status; i++)
-        status = start_rank(daemon, &daemon->ranks[i], &apps[daemon->launch.ranks[daemon->ranks[i].rank].app], null_fd);
+    if (!status && child_pool_open(daemon->rank_count, &daemon->pool)) status = 1;
+    for (int i = 0; i < daemon->rank_count && !status; i += START_BATCH) status = start_batch(daemon, apps, i, null_fd);
     close(null_fd);
     return status;
 }

@@ -46,9 +46,9 @@ static int set_entry(char **list, int count, const char *setting)
     return count + 1;
 }
 
-char **environment_compose(char *const *inherited, const char *const *settings, int setting_count, int extra)
+char **environment_compose(char *const *inherited, const char *const *settings, int setting_count)
 {
-    size_t most = (size_t)setting_count + (size_t)extra + 1;
+    size_t most = (size_t)setting_count + 1;
     for (char *const *entry = inherited; *entry; entry++) most++;
     char **list = base_calloc(AREA_LAUNCHER, most, sizeof *list);
     if (!list) return NULL;

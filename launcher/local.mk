@@ -32,6 +32,7 @@ launcher_ncclxrun_LDADD = launcher/liblauncher.la $(EVENT_LIBS)
 libexec_PROGRAMS += launcher/ncclxd
 launcher_ncclxd_SOURCES = \
 	launcher/child.c launcher/child.h \
+	launcher/child_pool.c launcher/child_pool.h \
 	launcher/cpus.c launcher/cpus.h \
 	launcher/daemon.c launcher/daemon.h \
 	launcher/daemon_start.c \
