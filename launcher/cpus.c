@@ -1,84 +1,64 @@
-/* cpus.c - discovery with hwloc, within the cpus this process may use. */
+/* cpus.c - from topo's lists of cpus to a table by cpu, as the map wants it. */
 #include "config.h"
 
 #include "launcher/cpus.h"
 
 #include "runtime/base/base.h"
 
-#include <hwloc.h>
 #include <sched.h>
-#include <stdlib.h>
+#include <string.h>
 
 #define CPUS_MAX_INDEX 65535
+#define CPUS_LIST_BYTES 16384
 
-static const hwloc_obj_type_t level_types[MAP_LEVELS] = {HWLOC_OBJ_PU, HWLOC_OBJ_CORE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE, HWLOC_OBJ_NUMANODE,
-                                                         HWLOC_OBJ_PACKAGE};
+static const enum topo_object level_objects[MAP_LEVELS] = {TOPO_HWTHREAD, TOPO_CORE, TOPO_L2CACHE, TOPO_L3CACHE, TOPO_NUMA, TOPO_PACKAGE};
 
-/* The object of a level that holds a cpu; an absent level (a machine without L3) is one object. */
-static int object_of(hwloc_topology_t topology, hwloc_obj_t cpu, enum map_level level)
+static int fill_indexes(struct cpus *cpus)
 {
-    hwloc_obj_t object = NULL;
-    while ((object = hwloc_get_next_obj_by_type(topology, level_types[level], object)))
-        if (object->cpuset && hwloc_bitmap_isincluded(cpu->cpuset, object->cpuset)) return (int)object->logical_index;
-    return 0;
-}
-
-/* Numbers the objects of a level from 0 without gaps, in their order: cpus that may not be used leave some out. */
-static void close_gaps(struct cpus *cpus, enum map_level level)
-{
-    int next = 0, last = -1;
+    cpus->count = topo_node_count(cpus->node, TOPO_HWTHREAD);
+    cpus->table = cpus->count > 0 ? base_calloc(AREA_LAUNCHER, (size_t)cpus->count, sizeof *cpus->table) : NULL;
+    if (!cpus->table) return base_error(NCCLX_ERR_NO_MEM, "the cpus of this node cannot be listed");
     for (int i = 0; i < cpus->count; i++) {
-        int *object = &cpus->table[i].object[level];
-        if (i > 0 && *object != last) next++;
-        last = *object;
-        *object = next;
+        char number[32];
+        topo_node_cpus(cpus->node, TOPO_HWTHREAD, i, number, sizeof number);
+        int index = 0;
+        for (const char *at = number; *at >= '0' && *at <= '9' && index <= CPUS_MAX_INDEX; at++) index = index * 10 + (*at - '0');
+        if (!number[0] || index > CPUS_MAX_INDEX) return base_error(NCCLX_ERR_LIMIT, "cpu '%s' has too large a number", number);
+        cpus->table[i].os_index = index;
     }
+    return NCCLX_SUCCESS;
 }
 
-static int fill_table(hwloc_topology_t topology, struct cpus *cpus)
+/* Writes the number of its object of this level into each cpu. A level that the machine does not have is one object. */
+static int fill_level(struct cpus *cpus, enum map_level level)
 {
-    hwloc_const_cpuset_t allowed = hwloc_topology_get_allowed_cpuset(topology);
-    hwloc_bitmap_t usable = hwloc_bitmap_dup(allowed);
-    int total = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
-    cpus->table = total > 0 ? base_calloc(AREA_LAUNCHER, (size_t)total, sizeof *cpus->table) : NULL;
-    if (!cpus->table || !usable) {
-        hwloc_bitmap_free(usable);
-        return base_error(NCCLX_ERR_NO_MEM, "the cpus of this node cannot be listed");
+    int objects = topo_node_count(cpus->node, level_objects[level]);
+    for (int object = 0; object < objects; object++) {
+        char list[CPUS_LIST_BYTES];
+        size_t bytes;
+        topo_node_cpus(cpus->node, level_objects[level], object, list, sizeof list);
+        cpu_set_t *set = cpus_set(list, &bytes);
+        if (!set) return base_error(NCCLX_ERR_INTERNAL, "the cpus of %s %d cannot be listed", map_level_name(level), object);
+        for (int i = 0; i < cpus->count; i++)
+            if (CPU_ISSET_S((size_t)cpus->table[i].os_index, bytes, set)) cpus->table[i].object[level] = object;
+        CPU_FREE(set);
     }
-    hwloc_bitmap_t bound = hwloc_bitmap_alloc();
-    if (bound && hwloc_topology_is_thissystem(topology) && hwloc_get_cpubind(topology, bound, HWLOC_CPUBIND_PROCESS) == 0)
-        hwloc_bitmap_and(usable, usable, bound);
-    hwloc_bitmap_free(bound);
-    hwloc_obj_t cpu = NULL;
-    while ((cpu = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PU, cpu))) {
-        if (!hwloc_bitmap_isset(usable, cpu->os_index) || cpu->os_index > CPUS_MAX_INDEX) continue;
-        struct map_cpu *entry = &cpus->table[cpus->count++];
-        entry->os_index = (int)cpu->os_index;
-        for (int level = 0; level < MAP_LEVELS; level++) entry->object[level] = object_of(topology, cpu, (enum map_level)level);
-    }
-    hwloc_bitmap_free(usable);
-    for (int level = 0; level < MAP_LEVELS; level++) close_gaps(cpus, (enum map_level)level);
-    return cpus->count > 0 ? NCCLX_SUCCESS : base_error(NCCLX_ERR_INTERNAL, "this node has no cpu that may be used");
+    return NCCLX_SUCCESS;
 }
 
 int cpus_discover(struct cpus *cpus)
 {
-    hwloc_topology_t topology;
+    int code;
     *cpus = (struct cpus){0};
-    if (hwloc_topology_init(&topology)) return base_error(NCCLX_ERR_NO_MEM, "hwloc cannot start");
-    if (hwloc_topology_load(topology)) {
-        hwloc_topology_destroy(topology);
-        return base_error(NCCLX_ERR_INTERNAL, "hwloc cannot read this node's topology");
-    }
-    cpus->topology = topology;
-    int code = fill_table(topology, cpus);
-    if (code) cpus_release(cpus);
-    return code;
+    if ((code = topo_node_discover(&cpus->node)) || (code = fill_indexes(cpus))) return code;
+    for (int level = 0; level < MAP_LEVELS; level++)
+        if ((code = fill_level(cpus, (enum map_level)level))) return code;
+    return NCCLX_SUCCESS;
 }
 
 void cpus_release(struct cpus *cpus)
 {
-    if (cpus->topology) hwloc_topology_destroy(cpus->topology);
+    topo_node_release(cpus->node);
     base_free(AREA_LAUNCHER, cpus->table);
     *cpus = (struct cpus){0};
 }

@@ -3,11 +3,12 @@
 #define LAUNCHER_CPUS_H
 
 #include "launcher/map.h"
+#include "topo/topo.h"
 
 struct cpus {
     struct map_cpu *table; /* sorted by place */
     int count;
-    void *topology;        /* hwloc_topology_t, for PMIx */
+    struct topo_node *node;
 };
 
 int cpus_discover(struct cpus *cpus);

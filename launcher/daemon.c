@@ -158,7 +158,7 @@ static int start_server(struct daemon *daemon)
     for (int i = 0; i < launch->rank_count; i++) local += launch->ranks[i].node == launch->node;
     oversubscribed[launch->node] = local > daemon->cpus.count;
     struct server_options options = {.launch = launch, .oversubscribed = oversubscribed, .scratch = daemon->scratch, .segment = segment,
-                                     .topology = daemon->cpus.topology};
+                                     .topology = topo_node_hwloc(daemon->cpus.node)};
     int code = server_start(&options, &events, daemon, &daemon->server);
     base_free(AREA_LAUNCHER, oversubscribed);
     if (code) return code;

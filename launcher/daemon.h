@@ -51,6 +51,7 @@ struct daemon {
     const char *scratch;
     const char *node;
     int segment_fd;
+    bool described;            /* the topology is not this machine's: nothing is bound */
     bool alone;                /* the front end is gone */
     bool gone;                 /* no process of the job is left */
     bool input_ended;

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <hwloc.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -104,7 +105,7 @@ static int prepare_rank(struct daemon *daemon, struct start_rank *start, struct 
     if ((code = daemon_open_streams(start->rank, child->stdio, wants_forwarded_input(launch, number)))) return code;
     if ((code = prepare_environment(daemon, start, app))) return code;
     child->environment = start->environment;
-    if (!mapped->cpus) return NCCLX_SUCCESS;
+    if (!mapped->cpus || daemon->described) return NCCLX_SUCCESS;
     child->cpus = start->cpus = cpus_set(mapped->cpus, &child->cpus_bytes);
     return child->cpus ? NCCLX_SUCCESS : base_error(NCCLX_ERR_ARG, "rank %d cannot be bound to cpus '%.100s'", number, mapped->cpus);
 }
@@ -193,6 +194,8 @@ static int start_all(struct daemon *daemon, struct start_app *apps)
     int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC), status = 0;
     if (null_fd < 0 || make_ranks(daemon)) return 1;
     for (int i = 0; i < daemon->launch.app_count && !status; i++) status = prepare_app(daemon, i, &apps[i]) ? 1 : 0;
+    daemon->described = !hwloc_topology_is_thissystem(topo_node_hwloc(daemon->cpus.node));
+    if (daemon->described) daemon_trouble(daemon, "no rank is bound: this machine is only described (HWLOC_SYNTHETIC or HWLOC_XMLFILE)");
     if (!status && child_pool_open(daemon->rank_count, &daemon->pool)) status = 1;
     for (int i = 0; i < daemon->rank_count && !status; i += START_BATCH) status = start_batch(daemon, apps, i, null_fd);
     close(null_fd);

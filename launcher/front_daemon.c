@@ -11,11 +11,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -107,16 +109,24 @@ static void end_leftovers(const struct front *front)
     if (front->scratch[0]) scratch_remove(front->scratch);
 }
 
+/* True when the process has ended within the time. */
+static bool daemon_ended(pid_t daemon, int timeout_ms)
+{
+    int fd = (int)syscall(SYS_pidfd_open, daemon, 0);
+    struct pollfd ended = {.fd = fd, .events = POLLIN};
+    if (fd >= 0) {
+        while (poll(&ended, 1, timeout_ms) < 0 && errno == EINTR) {}
+        close(fd);
+    }
+    return waitpid(daemon, NULL, fd >= 0 ? WNOHANG : 0) == daemon;
+}
+
 void front_end_daemon(struct front *front)
 {
-    int waited_ms = 0;
-    while (waitpid(front->daemon, NULL, WNOHANG) == 0) {
-        if (waited_ms == DAEMON_EXIT_WAIT_MS) {
-            kill(front->daemon, SIGKILL);
-            front->daemon_lost = true;
-        }
-        usleep(waited_ms < 20 ? 1000 : 5000);
-        waited_ms += waited_ms < 20 ? 1 : 5;
+    if (!daemon_ended(front->daemon, DAEMON_EXIT_WAIT_MS)) {
+        kill(front->daemon, SIGKILL);
+        waitpid(front->daemon, NULL, 0);
+        front->daemon_lost = true;
     }
     if (front->daemon_lost) end_leftovers(front);
 }
