@@ -2,6 +2,10 @@
 
 MP_LIBS = libncclx.la
 
+mp_programs += tests/mp/coll
+tests_mp_coll_SOURCES = tests/mp/coll.c
+tests_mp_coll_LDADD = $(MP_LIBS)
+
 mp_programs += tests/mp/comm
 tests_mp_comm_SOURCES = tests/mp/comm.c tests/mp/check.h
 tests_mp_comm_LDADD = $(MP_LIBS)
@@ -26,5 +30,5 @@ mp_programs += tests/mp/threads
 tests_mp_threads_SOURCES = tests/mp/threads.c tests/mp/check.h
 tests_mp_threads_LDADD = $(MP_LIBS)
 
-script_tests += tests/comm.t
+script_tests += tests/coll.t tests/comm.t
 plain_script_tests += tests/exports.t

@@ -1,0 +1,32 @@
+#!/bin/bash
+# coll.t - collectives between processes: by automatic choice on every number of ranks, and with each algorithm asked for.
+. "$(dirname "$0")/lib.sh"
+program=$top_builddir/tests/mp/coll
+TEST_TIMEOUT=120
+
+for ranks in 1 2 3 4 5 7 8 16; do
+    if [ $ranks -lt 16 ]; then counts=8; else counts=6; fi
+    runs "automatic choice, $ranks ranks" 0 ncclxrun -n $ranks "$program" $counts
+done
+
+# The first algorithm of each collective together, then the second, and so on; a shorter list goes round.
+barrier=(shared dissemination tree)
+bcast=(shared binomial scatter_allgather pipeline)
+reduce=(shared binomial rabenseifner)
+allreduce=(shared recursive_doubling rabenseifner ring reduce_bcast)
+allgather=(shared ring bruck recursive_doubling)
+alltoall=(shared pairwise bruck direct)
+for ((i = 0; i < 5; i++)); do
+    chosen=()
+    for name in barrier bcast reduce allreduce allgather alltoall; do
+        declare -n list=$name
+        chosen+=("NCCLX_COLL_${name^^}=${list[i % ${#list[@]}]}")
+    done
+    for ranks in 2 3 4 7; do
+        runs "${list[i % ${#list[@]}]} and others, $ranks ranks" 0 env "${chosen[@]}" ncclxrun -n $ranks "$program" 7
+    done
+done
+
+# Where peers' memory cannot be mapped, messages do it all.
+runs "no direct access" 0 env NCCLX_SHM_DIRECT=off ncclxrun -n 3 "$program" 6
+done_testing
