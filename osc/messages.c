@@ -89,8 +89,7 @@ int osc_message_flush(struct osc_window *window, struct osc_target *target, bool
     if (error || flushed(target, here)) return error;
     struct base_wait wait;
     base_wait_begin(&wait, rt, call, describe_flush, target);
-    while (!error && !target->error && !flushed(target, here))
-        if (!base_progress(rt)) error = base_wait_idle(&wait);
+    while (!error && !target->error && !flushed(target, here)) error = base_wait_step(&wait);
     base_wait_end(&wait);
     if (error || !target->error) return error;
     return base_error(target->error, "the way to rank %d of the window failed", target->rank);

@@ -60,8 +60,7 @@ static int wait_long(struct signal_wait *signal, uint64_t timeout_ns)
     int error = NCCLX_SUCCESS;
     base_wait_begin(&wait, rt, "ncclx_win_wait_signal", describe_signal, signal);
     if (timeout_ns != UINT64_MAX) base_wait_set_timeout(&wait, timeout_ns);
-    while (!look(signal) && !error)
-        if (!base_progress(rt)) error = base_wait_idle(&wait);
+    while (!look(signal) && !error) error = base_wait_step(&wait);
     base_wait_end(&wait);
     /* A wait that is already satisfied wins over the deadline and over the job's end. */
     return look(signal) ? NCCLX_SUCCESS : error;

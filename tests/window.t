@@ -27,9 +27,9 @@ job "as it comes" 2 signal 100000
 for ranks in 4 7 8 16; do job "as it comes" $ranks put; done
 for ranks in 1 3 5 7 8 16; do job "as it comes" $ranks signal 1000; done
 
-NCCLX_SHM_DIRECT=0 some_cases "kernel copies" 3000
-NCCLX_SHM_CMA=0 some_cases "no kernel copies" 3000
-NCCLX_SHM_DIRECT=0 NCCLX_SHM_CMA=0 some_cases "messages" 3000
+NCCLX_SHM_DIRECT=0 some_cases "kernel copies" 600
+NCCLX_SHM_CMA=0 some_cases "no kernel copies" 600
+NCCLX_SHM_DIRECT=0 NCCLX_SHM_CMA=0 some_cases "messages" 600
 NCCLX_SHM_DIRECT=0 NCCLX_SHM_CMA=0 job "messages" 16 put
 NCCLX_SHM_DIRECT=0 NCCLX_SHM_CMA=0 job "messages" 16 signal 100
 

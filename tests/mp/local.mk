@@ -32,3 +32,7 @@ tests_mp_threads_LDADD = $(MP_LIBS)
 
 script_tests += tests/coll.t tests/comm.t
 plain_script_tests += tests/exports.t
+
+mp_programs += tests/mp/window
+tests_mp_window_SOURCES = tests/mp/window.c tests/mp/check.h
+tests_mp_window_LDADD = $(MP_LIBS)

@@ -1,23 +1,12 @@
 /* window.c - windows between processes: window CASE [NUMBER]. Prints nothing but "ok RANKS" from rank 0 when everything holds. */
-#include <ncclx.h>
+#include "tests/mp/check.h"
 
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static int rank, size;
-
-#define CHECK(condition)                                                                                            \
-    do {                                                                                                            \
-        if (!(condition)) {                                                                                         \
-            fprintf(stderr, "window: rank %d of %d, line %d: %s; %s\n", rank, size, __LINE__, #condition, ncclx_error_detail()); \
-            ncclx_abort(NCCLX_COMM_WORLD, 9);                                                                       \
-        }                                                                                                           \
-    } while (0)
-#define OK(call) CHECK((call) == NCCLX_SUCCESS)
 
 static void *need(size_t bytes)
 {
@@ -201,10 +190,10 @@ static void case_shapes(void)
         unsigned char mark = (unsigned char)(rank + 1);
         if (rank < to * 8) OK(ncclx_win_put(&mark, 1, NCCLX_BYTE, to, (size_t)rank, win));
         OK(ncclx_win_put(&mark, 0, NCCLX_BYTE, to, (size_t)to * 8, win));
-        CHECK(ncclx_win_put(&mark, 1, NCCLX_BYTE, to, (size_t)to * 8, win) == NCCLX_ERR_RANGE);
-        CHECK(ncclx_win_get(&mark, there + 1, NCCLX_BYTE, to, 0, win) == NCCLX_ERR_RANGE);
-        CHECK(ncclx_win_put(&mark, 1, NCCLX_BYTE, to, SIZE_MAX / 2, win) == NCCLX_ERR_RANGE);
-        CHECK(ncclx_win_signal(to, win, 1, NCCLX_SIGNAL_ADD, 1) == NCCLX_ERR_RANGE);
+        FAILS(ncclx_win_put(&mark, 1, NCCLX_BYTE, to, (size_t)to * 8, win), NCCLX_ERR_RANGE);
+        FAILS(ncclx_win_get(&mark, there + 1, NCCLX_BYTE, to, 0, win), NCCLX_ERR_RANGE);
+        FAILS(ncclx_win_put(&mark, 1, NCCLX_BYTE, to, SIZE_MAX / 2, win), NCCLX_ERR_RANGE);
+        FAILS(ncclx_win_signal(to, win, 1, NCCLX_SIGNAL_ADD, 1), NCCLX_ERR_RANGE);
     }
     OK(ncclx_win_fence(win));
     for (int from = 0; from < size && from < rank * 8; from++) CHECK(base[(size_t)from * unit] == (char)(from + 1));
@@ -220,22 +209,22 @@ static void case_errors(void)
     ncclx_win_t win = allocate(64, 8, 2, &base), none = NCCLX_WIN_NULL;
     OK(ncclx_win_set_errhandler(win, NCCLX_ERRORS_RETURN));
     OK(ncclx_comm_set_errhandler(NCCLX_COMM_WORLD, NCCLX_ERRORS_RETURN));
-    CHECK(ncclx_win_put(&word, 1, NCCLX_UINT64, size, 0, win) == NCCLX_ERR_RANK);
-    CHECK(ncclx_win_put(&word, 1, (ncclx_datatype_t)99, 0, 0, win) == NCCLX_ERR_TYPE);
-    CHECK(ncclx_win_put(&word, SIZE_MAX / 4, NCCLX_UINT64, 0, 0, win) == NCCLX_ERR_COUNT);
-    CHECK(ncclx_win_put(NULL, 1, NCCLX_UINT64, 0, 0, win) == NCCLX_ERR_BUFFER);
-    CHECK(ncclx_win_put(&word, 1, NCCLX_UINT64, 0, 0, none) == NCCLX_ERR_WIN);
+    FAILS(ncclx_win_put(&word, 1, NCCLX_UINT64, size, 0, win), NCCLX_ERR_RANK);
+    FAILS(ncclx_win_put(&word, 1, (ncclx_datatype_t)99, 0, 0, win), NCCLX_ERR_TYPE);
+    FAILS(ncclx_win_put(&word, SIZE_MAX / 4, NCCLX_UINT64, 0, 0, win), NCCLX_ERR_COUNT);
+    FAILS(ncclx_win_put(NULL, 1, NCCLX_UINT64, 0, 0, win), NCCLX_ERR_BUFFER);
+    FAILS(ncclx_win_put(&word, 1, NCCLX_UINT64, 0, 0, none), NCCLX_ERR_WIN);
     CHECK(ncclx_win_signal(0, win, 0, (ncclx_signal_op_t)7, 1) != NCCLX_SUCCESS);
-    CHECK(ncclx_win_wait_signal(win, 2, NCCLX_CMP_EQ, 0, 0, NULL) == NCCLX_ERR_RANGE);
-    CHECK(ncclx_win_wait_signal(win, 0, NCCLX_CMP_GT, 0, 1000, &seen) == NCCLX_ERR_TIMEOUT);
+    FAILS(ncclx_win_wait_signal(win, 2, NCCLX_CMP_EQ, 0, 0, NULL), NCCLX_ERR_RANGE);
+    FAILS(ncclx_win_wait_signal(win, 0, NCCLX_CMP_GT, 0, 1000, &seen), NCCLX_ERR_TIMEOUT);
     OK(ncclx_win_put(&word, 1, NCCLX_UINT64, NCCLX_PROC_NULL, 99, win));
     OK(ncclx_win_signal(NCCLX_PROC_NULL, win, 99, NCCLX_SIGNAL_ADD, 1));
-    CHECK(ncclx_win_unlock_all(win) == NCCLX_ERR_RMA_SYNC);
+    FAILS(ncclx_win_unlock_all(win), NCCLX_ERR_RMA_SYNC);
     OK(ncclx_win_lock_all(win));
-    CHECK(ncclx_win_lock_all(win) == NCCLX_ERR_RMA_SYNC);
+    FAILS(ncclx_win_lock_all(win), NCCLX_ERR_RMA_SYNC);
     OK(ncclx_win_unlock_all(win));
     if (rank == size - 1) OK(ncclx_win_put(&word, 1, NCCLX_UINT64, 0, 1, win));
-    CHECK(ncclx_win_free(&win) == NCCLX_ERR_RMA_SYNC);
+    FAILS(ncclx_win_free(&win), NCCLX_ERR_RMA_SYNC);
     CHECK(win != NCCLX_WIN_NULL);
     OK(ncclx_win_fence(win));
     if (rank == 0) CHECK(((uint64_t *)(void *)base)[1] == 5);
