@@ -16,6 +16,8 @@ sim_tests =
 mp_programs =
 script_tests = tests/info.t
 plain_script_tests = tests/man.t
+plain_script_tests += tests/ncclxcc.t
+plain_script_tests += tests/readme.t
 plain_script_tests += tests/tree.t
 
 include tests/unit/local.mk
