@@ -50,7 +50,7 @@ nothing "examples and programs of several ranks use the public interface only" \
 stays_in() { # stays_in HEADER-REGEX FOLDER-REGEX
     grep -lE "^ *# *include *<$1" "${sources[@]}" | grep -vE "^($2)"
 }
-nothing "hwloc is known to topo and to the launcher's cpus.c only" "$(stays_in 'hwloc' 'topo/|launcher/cpus\.|tests/')"
+nothing "hwloc is known to topo and the launcher only" "$(stays_in 'hwloc' 'topo/|launcher/|tests/')"
 nothing "PMIx is known to bootstrap and the launcher only" "$(stays_in 'pmix' 'bootstrap/|launcher/|tests/')"
 
 # ---- Each file --------------------------------------------------------------------------------------------------
