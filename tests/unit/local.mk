@@ -64,3 +64,12 @@ unit_tests += tests/unit/coll_shared
 tests_unit_coll_shared_SOURCES = tests/unit/coll_shared.c
 tests_unit_coll_shared_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_coll_shared_LDADD = $(UNIT_LIBS)
+unit_tests += tests/unit/match
+tests_unit_match_SOURCES = tests/unit/match.c
+tests_unit_match_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_match_LDADD = $(UNIT_LIBS)
+
+unit_tests += tests/unit/ring
+tests_unit_ring_SOURCES = tests/unit/ring.c
+tests_unit_ring_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_ring_LDADD = $(UNIT_LIBS)
