@@ -142,6 +142,8 @@ struct pml {
 
 extern const struct transport transport_self, transport_shm;
 
+/* base_poll_fn: one look at all transports. */
+int pml_poll(void *arg);
 /* pml.c. pml_init on this descriptor of the node's segment, which it takes over (-1: none); for tests with several ranks in one process. */
 int pml_init_on(struct ncclx_rt *rt, int segment);
 int pml_connection_to(struct pml *pml, int rank, struct pml_connection **connection);
@@ -190,6 +192,19 @@ static inline void pml_request_put(struct pml *pml, struct pml_request *request)
     request->name += UINT64_C(1) << 32; /* names that peers still hold are void now */
     request->next = pml->free_requests;
     pml->free_requests = request;
+}
+
+/* Polls this often without a look at clocks, flags or other pollers: about 10 us, in which most messages of a blocking exchange come. */
+#define PML_SPIN 256
+
+/* Waits for a blocking call's request a short while, as directly as can be; base_request_wait is for the rest. */
+static inline void pml_spin(struct pml *pml, const struct pml_request *request)
+{
+    struct ncclx_rt *rt = pml->rt;
+    if (rt->threaded || rt->polling || rt->spin_limit < PML_SPIN) return;
+    rt->polling = true;
+    for (int i = 0; i < PML_SPIN && !request->base.complete; i++) pml_poll(pml);
+    rt->polling = false;
 }
 
 /* backlog.c: packets that wait for room, and streams */

@@ -15,6 +15,7 @@ libncclx_core_la_SOURCES += \
 	pml/send.c \
 	pml/transport.h \
 	pml/shm/cma.c pml/shm/cma.h \
+	pml/shm/help.c pml/shm/help.h \
 	pml/shm/neighbour.c \
 	pml/shm/ring.c pml/shm/ring.h \
 	pml/shm/segment.c pml/shm/segment.h \

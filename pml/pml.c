@@ -7,7 +7,7 @@
 
 static const struct transport *const transports[] = {&transport_self, &transport_shm};
 
-static int poll(void *arg)
+int pml_poll(void *arg)
 {
     struct pml *pml = arg;
     int events = pml->shm ? transport_shm.poll(pml) : 0;
@@ -34,7 +34,7 @@ int pml_init_on(struct ncclx_rt *rt, int segment)
     int error = shm_start(pml, segment);
     if (!error) pml->connection = base_calloc(AREA_PML, (size_t)connection_chunks(pml), sizeof *pml->connection);
     if (!error && !pml->connection) error = base_error(NCCLX_ERR_NO_MEM, "no memory for a job of %d ranks", rt->job.size);
-    if (!error) error = base_rt_add_poller(rt, poll, pml);
+    if (!error) error = base_rt_add_poller(rt, pml_poll, pml);
     if (error) pml_finalize(rt);
     return error;
 }
@@ -66,7 +66,7 @@ void pml_finalize(struct ncclx_rt *rt)
 {
     struct pml *pml = rt->pml;
     if (!pml) return;
-    base_rt_remove_poller(rt, poll, pml);
+    base_rt_remove_poller(rt, pml_poll, pml);
     pml_held_release(pml);
     for (int i = 0; pml->connection && i < connection_chunks(pml); i++) {
         for (int j = 0; pml->connection[i] && j < CONNECTION_CHUNK; j++)

@@ -35,6 +35,22 @@ struct pml_request *pml_request_named(struct pml *pml, uint64_t name, bool is_se
     return request->in_use && request->name == name && request->is_send == is_send ? request : NULL;
 }
 
+bool pml_request_buffer(struct pml_connection *connection, uint64_t name, bool is_send, void **buffer, size_t *bytes)
+{
+    struct pml_request *request = pml_request_named(connection->pml, name, is_send);
+    if (!request) return false;
+    if (is_send) {
+        *buffer = (void *)(uintptr_t)request->u.send.buffer;
+        *bytes = request->u.send.bytes;
+        return request->connection == connection && request->u.send.core.state == STATE_REQUESTED;
+    }
+    *buffer = request->u.receive.buffer;
+    *bytes = request->u.receive.core.capacity;
+    enum protocol_state state = request->u.receive.core.state;
+    return request->peer && request->peer->connection == connection && request->u.receive.core.match.pending &&
+           (state == STATE_ANNOUNCED || state == STATE_WITHDRAWING);
+}
+
 /* Data sizes of the classes of unexpected messages; larger ones come from malloc. A class keeps so many. */
 static const size_t class_bytes[MESSAGE_CLASSES] = {64, 512, 4096, 16384};
 static const unsigned class_keeps[MESSAGE_CLASSES] = {1024, 256, 64, 64};

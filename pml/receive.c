@@ -99,7 +99,7 @@ static void act(struct pml_request *request, struct protocol_action action, cons
     if (action.copy == COPY_EAGER) {
         memcpy(request->u.receive.buffer, data, bytes);
     } else if (action.copy == COPY_READ) {
-        if (connection->transport->read(connection, request->u.receive.buffer, address, bytes)) {
+        if (connection->transport->read(connection, request->u.receive.buffer, address, bytes, send)) {
             connection->route.can_read = false; /* allowed a moment ago: take the other way */
             action = protocol_deliver(&request->u.receive.core, &connection->route, PROTOCOL_REQUEST, bytes);
         } else {
@@ -234,6 +234,7 @@ int pml_recv(struct ncclx_comm *comm, enum pml_space space, void *buf, size_t by
     struct pml_request *request;
     int error = start(&comm->pml->space[space], buf, bytes, source, tag, &request);
     if (unlikely(error)) return error;
+    if (!request->base.complete) pml_spin(comm->pml->pml, request);
     error = request->base.complete ? request->base.status.error : base_request_wait(&request->base, "ncclx_recv");
     if (status) *status = request->base.status;
     if (likely(request->base.complete)) release(&request->base);

@@ -137,7 +137,7 @@ int pml_region_write(struct ncclx_rt *rt, struct pml_region *base, size_t offset
     const struct region *region = (struct region *)base;
     rt->pml->counters.put_bytes += bytes;
     if (base->access == PML_ACCESS_DIRECT) memmove(base->pointer + offset, from, bytes);
-    else if (base->access == PML_ACCESS_COPY) return region->connection->transport->write(region->connection, from, base->address + offset, bytes);
+    else if (base->access == PML_ACCESS_COPY) return region->connection->transport->write(region->connection, from, base->address + offset, bytes, 0);
     else return base_error(NCCLX_ERR_INTERNAL, "memory of rank %d is reached by messages only", base->peer);
     return NCCLX_SUCCESS;
 }
@@ -147,7 +147,7 @@ int pml_region_read(struct ncclx_rt *rt, struct pml_region *base, size_t offset,
     const struct region *region = (struct region *)base;
     rt->pml->counters.get_bytes += bytes;
     if (base->access == PML_ACCESS_DIRECT) memmove(to, base->pointer + offset, bytes);
-    else if (base->access == PML_ACCESS_COPY) return region->connection->transport->read(region->connection, to, base->address + offset, bytes);
+    else if (base->access == PML_ACCESS_COPY) return region->connection->transport->read(region->connection, to, base->address + offset, bytes, 0);
     else return base_error(NCCLX_ERR_INTERNAL, "memory of rank %d is reached by messages only", base->peer);
     return NCCLX_SUCCESS;
 }

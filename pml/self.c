@@ -38,16 +38,18 @@ static bool self_post(struct pml_connection *connection, const struct pml_packet
     return true;
 }
 
-static int self_read(struct pml_connection *connection, void *to, uint64_t address, size_t bytes)
+static int self_read(struct pml_connection *connection, void *to, uint64_t address, size_t bytes, uint64_t name)
 {
     (void)connection;
+    (void)name;
     memmove(to, (const void *)(uintptr_t)address, bytes);
     return NCCLX_SUCCESS;
 }
 
-static int self_write(struct pml_connection *connection, const void *from, uint64_t address, size_t bytes)
+static int self_write(struct pml_connection *connection, const void *from, uint64_t address, size_t bytes, uint64_t name)
 {
     (void)connection;
+    (void)name;
     memmove((void *)(uintptr_t)address, from, bytes);
     return NCCLX_SUCCESS;
 }

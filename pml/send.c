@@ -60,7 +60,7 @@ static void queue_eager(struct pml_request *request, int source, int tag)
 static bool fill(struct pml_space_state *space, struct pml_connection *connection, const struct protocol_announcement *announcement, const void *buf,
                  size_t bytes, int tag, bool refuse)
 {
-    if (!refuse && connection->transport->write(connection, buf, announcement->address, bytes)) {
+    if (!refuse && connection->transport->write(connection, buf, announcement->address, bytes, announcement->receive)) {
         connection->route.can_write = false;
         return false;
     }
@@ -133,7 +133,8 @@ int pml_send(struct ncclx_comm *comm, enum pml_space space, const void *buf, siz
     int error = start(&comm->pml->space[space], buf, bytes, dest, tag, &request);
     if (likely(!error && !request)) return NCCLX_SUCCESS;
     if (error) return error;
-    error = base_request_wait(&request->base, "ncclx_send");
+    pml_spin(comm->pml->pml, request);
+    error = request->base.complete ? request->base.status.error : base_request_wait(&request->base, "ncclx_send");
     if (request->base.complete) release(&request->base);
     else request->base.detached = true; /* the wait ended early: peers may still name it */
     return error;

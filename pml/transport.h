@@ -23,15 +23,17 @@ struct transport {
     bool (*post)(struct pml_connection *connection, const struct pml_packet *packet, const struct pml_payload *payload);
     /* Tries whether single copies work; sets route.can_read and can_write. Called once, before the first. */
     void (*probe)(struct pml_connection *connection);
-    /* Single copies with the peer's memory. */
-    int (*read)(struct pml_connection *connection, void *to, uint64_t address, size_t bytes);
-    int (*write)(struct pml_connection *connection, const void *from, uint64_t address, size_t bytes);
+    /* Single copies with the peer's memory, complete on return. name: of the peer's request which the copy is for, so that it can help; 0: none. */
+    int (*read)(struct pml_connection *connection, void *to, uint64_t address, size_t bytes, uint64_t name);
+    int (*write)(struct pml_connection *connection, const void *from, uint64_t address, size_t bytes, uint64_t name);
     /* Takes what has arrived from all peers; the number of packets. */
     int (*poll)(struct pml *pml);
 };
 
 /* Both come from a peer and are gone when it returns. */
 void pml_packet_arrived(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet, const void *payload, size_t bytes);
+/* The buffer of a request that this peer names: of a send that waits for its receiver, or of an announced receive. False: no such request (any more). */
+bool pml_request_buffer(struct pml_connection *connection, uint64_t name, bool is_send, void **buffer, size_t *bytes);
 /* The connection that packets from this job rank belong to; made on first use. */
 int pml_connection_from(struct pml *pml, int rank, const struct transport *transport, struct pml_connection **connection);
 

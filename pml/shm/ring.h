@@ -18,10 +18,17 @@
 #define RING_LINES 128u
 #define RING_LINE_BYTES 64u
 
+/* A copy in progress which the writer of the ring owns and the reader may help with: see help.c. */
+struct ring_help {
+    _Atomic uint64_t claim, done;
+};
+
 /* In shared memory, all zero at first. The byte ring follows. */
 struct ring_shared {
     _Atomic uint64_t taken; /* packets the reader has finished with, published now and then */
     char pad[RING_LINE_BYTES - sizeof(uint64_t)];
+    struct ring_help help;
+    char help_pad[RING_LINE_BYTES - sizeof(struct ring_help)];
     struct pml_packet line[RING_LINES];
     char payload[];
 };

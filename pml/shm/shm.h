@@ -13,6 +13,7 @@ struct shm_channel {
     struct ring_reader reader;
     struct shm_mailbox *mailbox; /* the peer's */
     struct pml_connection *connection;
+    uint32_t help_round; /* of copies that we own */
     bool called;   /* the peer knows of our ring */
     bool reading;  /* the peer uses its ring to us */
 };

@@ -1,0 +1,130 @@
+/* help.c - large copies shared by two processes. The state is one word in the ring from the owner of the copy to the helper:
+ *
+ *     round (32 bits) | next piece of the front (16) | end of what is left at the back (16)
+ *
+ * Each side claims a piece by compare-and-swap. The owner ends the round only when the helper's pieces are done, so nobody writes into a buffer after its
+ * request completed. */
+#include "config.h"
+
+#include "pml/shm/help.h"
+
+#include "pml/shm/cma.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+
+#define PIECE_MIN ((size_t)32768)
+#define PIECE_MAX ((size_t)524288)
+#define PIECES_WISHED 16 /* enough that neither side waits long for the other's last piece */
+#define PIECES_MAX 32768u
+
+#define FAILED (UINT64_C(1) << 32) /* added to `done` with a piece that the helper could not copy */
+
+static uint64_t claim_word(uint64_t round, unsigned front, unsigned back)
+{
+    return round << 32 | (uint64_t)front << 16 | back;
+}
+
+static unsigned front_of(uint64_t word) { return (unsigned)(word >> 16) & 0xffff; }
+static unsigned back_of(uint64_t word) { return (unsigned)word & 0xffff; }
+
+/* The piece claimed; false: none left, or another round. */
+static bool claim(struct ring_help *help, uint32_t round, bool from_front, unsigned *piece)
+{
+    uint64_t word = atomic_load_explicit(&help->claim, memory_order_acquire);
+    for (;;) {
+        unsigned front = front_of(word), back = back_of(word);
+        if ((uint32_t)(word >> 32) != round || front >= back) return false;
+        *piece = from_front ? front : back - 1;
+        uint64_t next = from_front ? claim_word(round, front + 1, back) : claim_word(round, front, back - 1);
+        if (atomic_compare_exchange_weak_explicit(&help->claim, &word, next, memory_order_acq_rel, memory_order_acquire)) return true;
+    }
+}
+
+struct copying {
+    pid_t pid;
+    bool write;
+    char *here;
+    uint64_t there;
+    size_t bytes, piece_bytes;
+};
+
+static int copy_range(const struct copying *copying, size_t offset, size_t bytes)
+{
+    if (copying->write) return cma_write(copying->pid, copying->here + offset, copying->there + offset, bytes);
+    return cma_read(copying->pid, copying->here + offset, copying->there + offset, bytes);
+}
+
+static int copy_piece(const struct copying *copying, unsigned piece)
+{
+    size_t offset = piece * copying->piece_bytes, left = copying->bytes - offset;
+    return copy_range(copying, offset, left < copying->piece_bytes ? left : copying->piece_bytes);
+}
+
+/* Waits for the helper's pieces; an errno value when it died over them. */
+static int await_helper(struct shm_channel *channel, struct ring_help *help, uint64_t pieces)
+{
+    for (unsigned rounds = 1; (atomic_load_explicit(&help->done, memory_order_acquire) & (FAILED - 1)) != pieces; rounds++) {
+        if (rounds % 64) continue;
+        sched_yield();
+        if (rounds % 65536 == 0 && kill(channel->mailbox->pid, 0) && errno == ESRCH) return ESRCH;
+    }
+    return 0;
+}
+
+static size_t choose_piece(size_t bytes)
+{
+    size_t piece = (bytes / PIECES_WISHED + 4095) & ~(size_t)4095;
+    if (piece < PIECE_MIN) piece = PIECE_MIN;
+    if (piece > PIECE_MAX) piece = PIECE_MAX;
+    size_t least = (bytes / PIECES_MAX + 4096) & ~(size_t)4095;
+    return piece < least ? least : piece;
+}
+
+int help_copy(struct shm_channel *channel, bool write, char *here, uint64_t there, size_t bytes, uint64_t name)
+{
+    struct ring_help *help = &channel->writer.shared->help;
+    struct copying copying = {.pid = channel->mailbox->pid, .write = write, .here = here, .there = there, .bytes = bytes, .piece_bytes = choose_piece(bytes)};
+    unsigned pieces = (unsigned)((bytes + copying.piece_bytes - 1) / copying.piece_bytes), piece, mine = 0;
+    uint32_t round = ++channel->help_round;
+    int failed = 0;
+    atomic_store_explicit(&help->done, 0, memory_order_relaxed);
+    atomic_store_explicit(&help->claim, claim_word(round, 0, pieces), memory_order_release);
+    struct pml_packet packet = {.kind = write ? HELP_WRITING : HELP_READING,
+                                .context = name,
+                                .inline_bytes = 4 * sizeof(uint64_t),
+                                .u.word = {(uint64_t)(uintptr_t)here, round, copying.piece_bytes, bytes}};
+    pml_post_control(channel->connection, &packet);
+    while (!failed && claim(help, round, true, &piece)) {
+        failed = copy_piece(&copying, piece);
+        mine++;
+    }
+    uint64_t left = atomic_exchange_explicit(&help->claim, claim_word(round, 0, 0), memory_order_acq_rel); /* no more claims */
+    unsigned back = back_of(left), front = front_of(left);
+    int died = await_helper(channel, help, pieces - back);
+    if (failed || died) return failed ? failed : died;
+    if (front != back || mine != back) return EPROTO; /* somebody else wrote into the word */
+    if (atomic_load_explicit(&help->done, memory_order_acquire) < FAILED) return 0;
+    size_t offset = (size_t)back * copying.piece_bytes;
+    return copy_range(&copying, offset, bytes - offset);
+}
+
+void help_arrived(struct shm_channel *channel, const struct pml_packet *packet)
+{
+    struct ring_help *help = &channel->reader.shared->help;
+    bool write = packet->kind == HELP_READING;
+    struct copying copying = {.pid = channel->mailbox->pid, .write = write, .there = packet->u.word[0], .piece_bytes = packet->u.word[2]};
+    uint32_t round = (uint32_t)packet->u.word[1];
+    unsigned piece;
+    void *buffer;
+    if (!pml_request_buffer(channel->connection, packet->context, write, &buffer, &copying.bytes)) return; /* over before we looked */
+    copying.here = buffer;
+    if (copying.piece_bytes < 4096 || (write && packet->u.word[3] != copying.bytes) || packet->u.word[3] > copying.bytes) return;
+    copying.bytes = packet->u.word[3];
+    size_t pieces = (copying.bytes + copying.piece_bytes - 1) / copying.piece_bytes;
+    while (claim(help, round, false, &piece)) {
+        int failed = piece < pieces ? copy_piece(&copying, piece) : EPROTO;
+        atomic_fetch_add_explicit(&help->done, failed ? FAILED + 1 : 1, memory_order_release);
+    }
+}
