@@ -39,7 +39,9 @@ void *base_alloc(enum base_area area, size_t bytes)
 
 void *base_calloc(enum base_area area, size_t count, size_t bytes)
 {
-    return booked(area, count && bytes ? calloc(count, bytes) : calloc(1, 1));
+    size_t all;
+    if (__builtin_mul_overflow(count, bytes, &all)) return NULL; /* calloc says so too, but sanitizers end the process there */
+    return booked(area, calloc(1, all ? all : 1));
 }
 
 void *base_realloc(enum base_area area, void *block, size_t bytes)
