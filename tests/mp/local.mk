@@ -30,7 +30,7 @@ mp_programs += tests/mp/threads
 tests_mp_threads_SOURCES = tests/mp/threads.c tests/mp/check.h
 tests_mp_threads_LDADD = $(MP_LIBS)
 
-script_tests += tests/coll.t tests/comm.t
+script_tests += tests/coll.t tests/comm.t tests/examples.t tests/window.t
 plain_script_tests += tests/exports.t
 
 mp_programs += tests/mp/window
