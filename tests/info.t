@@ -33,6 +33,9 @@ like "is warned about" "NCCLX_TIMOUT is ignored; did you mean NCCLX_TIMEOUT\?" "
 runs "--coll" 0 "$info" --coll --ranks 5
 like "lists algorithms" "Algorithms for 5 ranks.*allreduce" "${out//$'\n'/ }"
 
+runs "--memory" 0 "$info" --memory
+like "shows the memory of a job of one" "in a job of 1:.*base +[0-9]+ +[0-9]+ +[0-9]+" "${out//$'\n'/ }"
+
 # wrong NAME TEXT ARGUMENT...: status 2, one or two lines that name what is wrong, and no answer.
 wrong() {
     local name=$1 text=$2; shift 2

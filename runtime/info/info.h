@@ -10,6 +10,8 @@ void info_config(const struct base_config *config);
 void info_config_table(void);
 /* Which algorithm a collective of so many ranks takes at which size. */
 int info_algorithms(const struct base_config *config, int ranks);
+/* What a rank of this job (without a launcher, a job of one) holds, by area. */
+int info_memory(void);
 /* The inside of this node. */
 int info_topology(void);
 /* What moves data here, what does not, and why. */

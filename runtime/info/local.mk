@@ -4,6 +4,7 @@ runtime_ncclx_info_SOURCES = \
 	runtime/info/config.c \
 	runtime/info/info.h \
 	runtime/info/main.c \
+	runtime/info/memory.c \
 	runtime/info/topology.c \
 	runtime/info/transports.c
 runtime_ncclx_info_LDADD = $(CORE_LIBS)

@@ -18,6 +18,7 @@ static const char help[] = "Usage: ncclx-info [option]...\n"
                            "\n"
                            "  --coll          the algorithm of each collective, by size and number of ranks\n"
                            "  --config        every variable: its value, where that comes from, what is valid\n"
+                           "  --memory        the memory that a rank holds, by part of the library\n"
                            "  --ranks N       for so many ranks (--coll; default 8)\n"
                            "  --topo          the cores, caches and memories of this node\n"
                            "  --transports    what moves data on this node, and what is missing or refused\n"
@@ -28,12 +29,13 @@ enum question {
     ASK_COLL = 1 << 0,
     ASK_CONFIG = 1 << 1,
     ASK_CONFIG_TABLE = 1 << 2,
-    ASK_TOPOLOGY = 1 << 3,
-    ASK_TRANSPORTS = 1 << 4,
-    ASK_VERSION = 1 << 5,
-    ASK_HELP = 1 << 6
+    ASK_MEMORY = 1 << 3,
+    ASK_TOPOLOGY = 1 << 4,
+    ASK_TRANSPORTS = 1 << 5,
+    ASK_VERSION = 1 << 6,
+    ASK_HELP = 1 << 7
 };
-#define ASK_CONFIGURED (ASK_COLL | ASK_CONFIG | ASK_TOPOLOGY | ASK_TRANSPORTS) /* these need the configuration */
+#define ASK_CONFIGURED (ASK_COLL | ASK_CONFIG | ASK_MEMORY | ASK_TOPOLOGY | ASK_TRANSPORTS) /* these need the configuration */
 
 struct request {
     int asked; /* enum question, added up */
@@ -68,10 +70,15 @@ static int parse_config(const char *form, int *asked)
 /* 0, or -1 after an error message. */
 static int parse_options(int argc, char **argv, struct request *request)
 {
-    static const struct option options[] = {{"coll", no_argument, NULL, ASK_COLL},          {"config", optional_argument, NULL, ASK_CONFIG},
-                                            {"ranks", required_argument, NULL, 'r'},        {"topo", no_argument, NULL, ASK_TOPOLOGY},
-                                            {"transports", no_argument, NULL, ASK_TRANSPORTS}, {"version", no_argument, NULL, ASK_VERSION},
-                                            {"help", no_argument, NULL, ASK_HELP},          {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"coll", no_argument, NULL, ASK_COLL},
+                                            {"config", optional_argument, NULL, ASK_CONFIG},
+                                            {"memory", no_argument, NULL, ASK_MEMORY},
+                                            {"ranks", required_argument, NULL, 'r'},
+                                            {"topo", no_argument, NULL, ASK_TOPOLOGY},
+                                            {"transports", no_argument, NULL, ASK_TRANSPORTS},
+                                            {"version", no_argument, NULL, ASK_VERSION},
+                                            {"help", no_argument, NULL, ASK_HELP},
+                                            {NULL, 0, NULL, 0}};
     int option, error = 0;
     while (!error && (option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
         if (option == '?') error = usage_error("nothing is answered", ""); /* getopt has named the option */
@@ -93,6 +100,7 @@ static int answer_configured(const struct request *request, const struct base_co
     if (!error && asked & ASK_TOPOLOGY) error = info_topology();
     fflush(stdout); /* the children that try transports must not inherit text */
     if (!error && asked & ASK_TRANSPORTS) info_transports(config);
+    if (!error && asked & ASK_MEMORY) error = info_memory();
     return error;
 }
 
