@@ -18,6 +18,10 @@ mp_programs += tests/mp/lifecycle
 tests_mp_lifecycle_SOURCES = tests/mp/lifecycle.c tests/mp/check.h
 tests_mp_lifecycle_LDADD = $(MP_LIBS)
 
+mp_programs += tests/mp/p2p
+tests_mp_p2p_SOURCES = tests/mp/p2p.c tests/mp/check.h
+tests_mp_p2p_LDADD = $(MP_LIBS)
+
 mp_programs += tests/mp/profile
 tests_mp_profile_SOURCES = tests/mp/profile.c tests/mp/check.h
 tests_mp_profile_LDADD = $(MP_LIBS)
@@ -30,7 +34,7 @@ mp_programs += tests/mp/threads
 tests_mp_threads_SOURCES = tests/mp/threads.c tests/mp/check.h
 tests_mp_threads_LDADD = $(MP_LIBS)
 
-script_tests += tests/coll.t tests/comm.t tests/examples.t tests/window.t
+script_tests += tests/coll.t tests/comm.t tests/examples.t tests/p2p.t tests/window.t
 plain_script_tests += tests/exports.t
 
 mp_programs += tests/mp/window
