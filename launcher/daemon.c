@@ -38,7 +38,7 @@ static void arm(struct event *timer, uint64_t ns)
 static void kill_all(struct daemon *daemon)
 {
     daemon->phase = DAEMON_KILLING;
-    sweep_descendants(getpid(), SIGKILL);
+    sweep_descendants(SIGKILL, 0);
     arm(daemon->end_timer, DAEMON_KILL_AGAIN_NS);
 }
 
@@ -58,8 +58,8 @@ void daemon_end(struct daemon *daemon, bool at_once)
         kill_all(daemon);
     } else if (daemon->phase != DAEMON_TERMINATING) {
         daemon->phase = DAEMON_TERMINATING;
-        sweep_descendants(getpid(), SIGTERM);
-        sweep_descendants(getpid(), SIGCONT); /* a stopped process takes its TERM only then */
+        sweep_descendants(SIGTERM, 0);
+        sweep_descendants(SIGCONT, 0); /* a stopped process takes its TERM only then */
         arm(daemon->end_timer, grace);
     }
 }
@@ -167,14 +167,23 @@ static int start_server(struct daemon *daemon)
     return NCCLX_SUCCESS;
 }
 
-static void refuse(struct daemon *daemon, uint32_t status, const char *text)
+void daemon_refuse(struct daemon *daemon, int status, const char *text)
 {
     struct frame_writer writer;
     frame_begin(&writer, MESSAGE_REFUSED);
-    frame_put_u32(&writer, status);
+    frame_put_u32(&writer, (uint32_t)status);
     frame_put_text(&writer, text);
     link_send(daemon->link, &writer);
-    finish_job(daemon);
+}
+
+/* Somebody killed it. Without it nothing is cleaned up if this process is next: the job ends while it can. */
+static void on_guard_died(evutil_socket_t fd, short what, void *arg)
+{
+    struct daemon *daemon = arg;
+    (void)fd, (void)what;
+    daemon_refuse(daemon, 1, "the daemon ncclxd was killed (its guard); ending the job");
+    if (daemon->phase == DAEMON_IDLE) event_base_loopbreak(daemon->base);
+    else daemon_end(daemon, true);
 }
 
 static int on_launch(struct daemon *daemon, const struct frame *frame)
@@ -183,8 +192,12 @@ static int on_launch(struct daemon *daemon, const struct frame *frame)
     int code = message_read_launch(frame, &daemon->launch);
     if (code) return code;
     daemon->phase = DAEMON_RUNNING;
-    if (start_server(daemon)) refuse(daemon, 1, base_error_detail());
-    else daemon_start_ranks(daemon);
+    if (start_server(daemon)) {
+        daemon_refuse(daemon, 1, base_error_detail());
+        finish_job(daemon);
+    } else {
+        daemon_start_ranks(daemon);
+    }
     return NCCLX_SUCCESS;
 }
 
@@ -283,7 +296,7 @@ static void say_hello(struct daemon *daemon)
     link_send(daemon->link, &writer);
 }
 
-static int set_up(struct daemon *daemon, int link_fd)
+static int set_up(struct daemon *daemon, int link_fd, int guard_fd)
 {
     static const struct link_events events = {.frame = on_frame, .drained = on_drained, .closed = on_link_closed};
     sigset_t set;
@@ -296,13 +309,14 @@ static int set_up(struct daemon *daemon, int link_fd)
     if (!daemon->base || signals < 0) return base_error(NCCLX_ERR_LIMIT, "ncclxd cannot start its event loop: %s", strerror(errno));
     daemon->reap = event_new(daemon->base, signals, EV_READ | EV_PERSIST, on_child, daemon);
     daemon->end_timer = evtimer_new(daemon->base, on_end_timer, daemon);
+    daemon->guard = event_new(daemon->base, guard_fd, EV_READ, on_guard_died, daemon);
     daemon->link = link_open(daemon->base, link_fd, &events, daemon);
-    if (!daemon->reap || !daemon->end_timer || !daemon->link || event_add(daemon->reap, NULL))
+    if (!daemon->reap || !daemon->end_timer || !daemon->guard || !daemon->link || event_add(daemon->reap, NULL) || event_add(daemon->guard, NULL))
         return base_error(NCCLX_ERR_NO_MEM, "memory is short for ncclxd's event loop");
     return NCCLX_SUCCESS;
 }
 
-int daemon_run(int link_fd, const char *scratch)
+int daemon_run(int link_fd, int guard_fd, const char *scratch)
 {
     struct daemon daemon = {.segment_fd = -1, .scratch = scratch};
     char node[MAP_NAME_BYTES];
@@ -311,7 +325,7 @@ int daemon_run(int link_fd, const char *scratch)
     daemon.node = node;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     raise_file_limit(&daemon);
-    if (set_up(&daemon, link_fd) || cpus_discover(&daemon.cpus)) {
+    if (set_up(&daemon, link_fd, guard_fd) || cpus_discover(&daemon.cpus)) {
         fprintf(stderr, "ncclxd: %s\n", base_error_detail());
         return 1;
     }

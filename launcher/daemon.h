@@ -46,7 +46,7 @@ struct daemon {
     int rank_count, running;
     int open_streams;
     enum daemon_phase phase;
-    struct event *reap, *end_timer, *upcalls;
+    struct event *reap, *end_timer, *upcalls, *guard;
     struct rlimit files;       /* as the user has set it */
     const char *scratch;
     const char *node;
@@ -59,10 +59,12 @@ struct daemon {
 };
 
 /* daemon.c */
-/* Serves one front end over the link; returns the exit status of ncclxd. */
-int daemon_run(int link_fd, const char *scratch);
+/* Serves one front end over the link; returns the exit status of ncclxd. guard_fd ends when the guard dies. */
+int daemon_run(int link_fd, int guard_fd, const char *scratch);
 /* TERM to everything and KILL after the grace, or KILL now. */
 void daemon_end(struct daemon *daemon, bool at_once);
+/* The job cannot go on: its exit status and the reason. */
+void daemon_refuse(struct daemon *daemon, int status, const char *text);
 void daemon_trouble(struct daemon *daemon, const char *text);
 
 /* daemon_start.c: carries a launch order out. */

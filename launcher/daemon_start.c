@@ -24,15 +24,6 @@ struct start_app {
     int entries; /* of environment, without those of one rank */
 };
 
-static void refuse(struct daemon *daemon, int status)
-{
-    struct frame_writer writer;
-    frame_begin(&writer, MESSAGE_REFUSED);
-    frame_put_u32(&writer, (uint32_t)status);
-    frame_put_text(&writer, base_error_detail());
-    link_send(daemon->link, &writer);
-}
-
 static int prepare_app(struct daemon *daemon, int index, struct start_app *app)
 {
     const struct message_app *order = &daemon->launch.apps[index];
@@ -208,7 +199,7 @@ void daemon_start_ranks(struct daemon *daemon)
     int status = apps ? start_all(daemon, apps) : 1;
     for (int i = 0; apps && i < daemon->launch.app_count; i++) release_app(&apps[i]);
     base_free(AREA_LAUNCHER, apps);
-    if (status) refuse(daemon, status);
+    if (status) daemon_refuse(daemon, status, base_error_detail());
     tell_started(daemon);
     if (status) daemon_end(daemon, true);
     event_active(daemon->reap, EV_READ, 0); /* none may be running */

@@ -16,13 +16,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define DAEMON_EXIT_WAIT_MS 10000 /* its guard may have to look for orphans */
-#define DAEMON_SWEEPS 50
+#define LEFTOVERS_MS 2000
 
 extern char **environ;
 
@@ -85,6 +86,7 @@ int front_start_daemon(struct front *front, int *link_fd)
     fcntl(ends[0], F_SETFD, FD_CLOEXEC);
     snprintf(fd_text, sizeof fd_text, "%d", ends[1]);
     char *argv[] = {path, (char *)(uintptr_t) "--link", fd_text, (char *)(uintptr_t) "--job", front->job, NULL};
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
     front->daemon = fork();
     if (front->daemon == 0) run_daemon(path, argv, environment);
     int error = errno;
@@ -98,14 +100,10 @@ int front_start_daemon(struct front *front, int *link_fd)
     return base_error(NCCLX_ERR_LIMIT, "cannot start ncclxd: %s", strerror(error));
 }
 
+/* Orphans of a killed daemon come to us. Children that ncclxrun had before it was ncclxrun (exec in a script) are in its own session, ranks never. */
 static void end_leftovers(const struct front *front)
 {
-    pid_t *sessions = base_calloc(AREA_LAUNCHER, (size_t)front->map.rank_count + 1, sizeof *sessions);
-    int count = 0;
-    for (int i = 0; sessions && front->pids && i < front->map.rank_count; i++)
-        if (front->pids[i] > 0) sessions[count++] = front->pids[i];
-    for (int i = 0; i < DAEMON_SWEEPS && count > 0 && sweep_sessions(sessions, count, SIGKILL) > 0; i++) usleep(20000);
-    base_free(AREA_LAUNCHER, sessions);
+    sweep_kill(getsid(0), LEFTOVERS_MS);
     if (front->scratch[0]) scratch_remove(front->scratch);
 }
 

@@ -15,7 +15,7 @@ enum message_type {
     MESSAGE_OUTPUT,         /* u32 rank, u8 descriptor (1 or 2), bytes; no bytes: its end */
     MESSAGE_EXITED,         /* struct message_exited */
     MESSAGE_ABORTED,        /* u32 rank, u32 code, text */
-    MESSAGE_REFUSED,        /* u32 exit status, text: nothing was started */
+    MESSAGE_REFUSED,        /* u32 exit status, text: the job cannot start, or go on */
     MESSAGE_TROUBLE,        /* text: something to tell the user */
     MESSAGE_INPUT_WANTED,   /* nothing: every reader has taken what was sent */
     MESSAGE_DONE,           /* nothing: all ranks and what they started are gone, all output is sent */

@@ -11,11 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#define SWEEP_AGAIN_MS 20
 
 struct process {
     pid_t pid, parent, session;
-    bool marked;
 };
 
 struct processes {
@@ -80,43 +82,28 @@ static bool descends(const struct processes *all, const struct process *process,
     return false;
 }
 
-static int mark_descendants(struct processes *all, pid_t root)
-{
-    int marked = 0;
-    if (all->count) qsort(all->list, (size_t)all->count, sizeof *all->list, by_pid);
-    for (int i = 0; i < all->count; i++) {
-        all->list[i].marked = all->list[i].pid != root && descends(all, &all->list[i], root);
-        marked += all->list[i].marked;
-    }
-    return marked;
-}
-
-static void signal_marked(const struct processes *all, int signal_number)
-{
-    for (int i = 0; i < all->count; i++)
-        if (all->list[i].marked) kill(all->list[i].pid, signal_number);
-}
-
-int sweep_descendants(pid_t root, int signal_number)
+int sweep_descendants(int signal_number, pid_t spared)
 {
     struct processes all;
-    list_processes(&all);
-    int found = mark_descendants(&all, root);
-    signal_marked(&all, signal_number);
-    base_free(AREA_LAUNCHER, all.list);
-    return found;
-}
-
-int sweep_sessions(const pid_t *sessions, int count, int signal_number)
-{
-    struct processes all;
+    pid_t root = getpid();
     int found = 0;
     list_processes(&all);
+    if (all.count) qsort(all.list, (size_t)all.count, sizeof *all.list, by_pid);
     for (int i = 0; i < all.count; i++) {
-        for (int j = 0; j < count && !all.list[i].marked; j++) all.list[i].marked = all.list[i].session == sessions[j];
-        found += all.list[i].marked;
+        const struct process *process = &all.list[i];
+        if (process->pid == root || process->session == spared || !descends(&all, process, root)) continue;
+        kill(process->pid, signal_number);
+        found++;
     }
-    signal_marked(&all, signal_number);
     base_free(AREA_LAUNCHER, all.list);
     return found;
+}
+
+void sweep_kill(pid_t spared, int timeout_ms)
+{
+    for (int waited = 0; waited < timeout_ms; waited += SWEEP_AGAIN_MS) {
+        while (waitpid(-1, NULL, WNOHANG) > 0) {}
+        if (sweep_descendants(SIGKILL, spared) == 0) return;
+        usleep(SWEEP_AGAIN_MS * 1000);
+    }
 }

@@ -4,9 +4,10 @@
 
 #include <sys/types.h>
 
-/* Signals every descendant of `root` (not root itself); returns how many there are. A subreaper keeps orphans among them. */
-int sweep_descendants(pid_t root, int signal_number);
-/* Signals every process of these sessions which belongs to this user; for when their root is dead. */
-int sweep_sessions(const pid_t *sessions, int count, int signal_number);
+/* Signals every descendant of the calling process, which is a subreaper, so that orphans are among them; less those of the session `spared` (0: none).
+ * Returns how many there are. */
+int sweep_descendants(int signal_number, pid_t spared);
+/* Kills them, and reaps those that become children, until none is found or `timeout_ms` have passed. */
+void sweep_kill(pid_t spared, int timeout_ms);
 
 #endif
