@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #define DAEMON_ORPHAN_GRACE_NS (2 * BASE_NS_PER_S) /* at most, when the front end is gone: all is to be over after 5 seconds */
+#define DAEMON_STOP_NS (BASE_NS_PER_S / 10)
 #define DAEMON_KILL_AGAIN_NS (BASE_NS_PER_S / 20)
 
 void daemon_trouble(struct daemon *daemon, const char *text)
@@ -201,15 +202,25 @@ static int on_launch(struct daemon *daemon, const struct frame *frame)
     return NCCLX_SUCCESS;
 }
 
-/* Signals the process groups of the ranks, as a terminal would. A stop must also reach ranks that do not handle TSTP: without a parent in their session
- * the kernel ignores it for them. */
+static void signal_groups(struct daemon *daemon, int number)
+{
+    for (int i = 0; i < daemon->rank_count; i++)
+        if (daemon->ranks[i].running) kill(-daemon->ranks[i].pid, number);
+}
+
+static void on_stop_timer(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what;
+    signal_groups(arg, SIGSTOP);
+}
+
+/* Signals the process groups of the ranks, as a terminal would. TSTP stops nobody here by itself: the kernel ignores it in a session without a parent.
+ * So STOP follows, after a while in which those that handle TSTP do so. */
 static void signal_ranks(struct daemon *daemon, int number)
 {
-    for (int i = 0; i < daemon->rank_count; i++) {
-        if (!daemon->ranks[i].running) continue;
-        kill(-daemon->ranks[i].pid, number);
-        if (number == SIGTSTP) kill(-daemon->ranks[i].pid, SIGSTOP);
-    }
+    if (number == SIGTSTP) arm(daemon->stop_timer, DAEMON_STOP_NS);
+    if (number == SIGCONT) event_del(daemon->stop_timer);
+    signal_groups(daemon, number);
 }
 
 static int on_frame(void *arg, const struct frame *frame)
@@ -309,9 +320,10 @@ static int set_up(struct daemon *daemon, int link_fd, int guard_fd)
     if (!daemon->base || signals < 0) return base_error(NCCLX_ERR_LIMIT, "ncclxd cannot start its event loop: %s", strerror(errno));
     daemon->reap = event_new(daemon->base, signals, EV_READ | EV_PERSIST, on_child, daemon);
     daemon->end_timer = evtimer_new(daemon->base, on_end_timer, daemon);
+    daemon->stop_timer = evtimer_new(daemon->base, on_stop_timer, daemon);
     daemon->guard = event_new(daemon->base, guard_fd, EV_READ, on_guard_died, daemon);
     daemon->link = link_open(daemon->base, link_fd, &events, daemon);
-    if (!daemon->reap || !daemon->end_timer || !daemon->guard || !daemon->link || event_add(daemon->reap, NULL) || event_add(daemon->guard, NULL))
+    if (!daemon->reap || !daemon->end_timer || !daemon->stop_timer || !daemon->guard || !daemon->link || event_add(daemon->reap, NULL) || event_add(daemon->guard, NULL))
         return base_error(NCCLX_ERR_NO_MEM, "memory is short for ncclxd's event loop");
     return NCCLX_SUCCESS;
 }

@@ -46,7 +46,7 @@ struct daemon {
     int rank_count, running;
     int open_streams;
     enum daemon_phase phase;
-    struct event *reap, *end_timer, *upcalls, *guard;
+    struct event *reap, *end_timer, *stop_timer, *upcalls, *guard;
     struct rlimit files;       /* as the user has set it */
     const char *scratch;
     const char *node;
