@@ -49,6 +49,7 @@ struct ring_reader {
     uint64_t published;
     uint64_t payload_unpublished;
     uint64_t payload_bytes;
+    uint64_t payload_next; /* where the next payload will begin, if it does not skip to the front */
 };
 
 void ring_writer_init(struct ring_writer *writer, struct ring_shared *shared, size_t payload_bytes);
@@ -104,9 +105,17 @@ static inline bool ring_look(const struct ring_reader *reader, const struct pml_
     return inlined == PACKET_HAS_PAYLOAD && start <= reader->payload_bytes && length <= reader->payload_bytes - start;
 }
 
-/* Done with the packet that ring_peek showed. */
-static inline void ring_release(struct ring_reader *reader, size_t payload_bytes)
+/* While nothing comes: fetches the line where the next payload will begin, so that it arrives together with its packet and not after it. (More lines than
+ * one gain nothing.) */
+static inline void ring_expect(const struct ring_reader *reader)
 {
+    __builtin_prefetch(&reader->shared->payload[reader->payload_next & (reader->payload_bytes - 1)], 0, 3);
+}
+
+/* Done with the packet that ring_peek showed. */
+static inline void ring_release(struct ring_reader *reader, const struct pml_packet *line, size_t payload_bytes)
+{
+    if (payload_bytes) reader->payload_next = (line->u.payload.start + (payload_bytes + RING_LINE_BYTES - 1) / RING_LINE_BYTES) * RING_LINE_BYTES;
     reader->next++;
     reader->payload_unpublished += payload_bytes;
     if (__builtin_expect(reader->next - reader->published >= RING_LINES / 4 || reader->payload_unpublished >= reader->payload_bytes / 4, 0)) {

@@ -232,7 +232,7 @@ static inline void take(struct pml *pml, struct shm_channel *channel, const stru
     } else {
         pml_packet_arrived(pml, channel->connection, line, payload, bytes);
     }
-    ring_release(&channel->reader, bytes > PACKET_INLINE_MAX ? bytes : 0);
+    ring_release(&channel->reader, line, bytes > PACKET_INLINE_MAX ? bytes : 0);
 }
 
 static int shm_poll(struct pml *pml)
@@ -244,10 +244,10 @@ static int shm_poll(struct pml *pml)
     for (int i = 0; i < shm->readers; i++) {
         struct shm_channel *channel = shm->reading[i];
         const struct pml_packet *line;
-        for (int burst = 0; burst < BURST && (line = ring_peek(&channel->reader)); burst++) {
-            take(pml, channel, line);
-            events++;
-        }
+        int burst = 0;
+        for (; burst < BURST && (line = ring_peek(&channel->reader)); burst++) take(pml, channel, line);
+        events += burst;
+        if (!burst && shm->readers < 4) ring_expect(&channel->reader);
     }
     return events;
 }

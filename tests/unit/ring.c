@@ -58,7 +58,7 @@ static bool get(uint64_t number, size_t bytes)
     assert_true(ring_look(&reader, line, &payload, &length));
     assert_true(line->context == number && length == bytes);
     for (size_t i = 0; i < bytes; i++) assert_int_equal(((const char *)payload)[i], (int)(number & 0x7f));
-    ring_release(&reader, bytes > PACKET_INLINE_MAX ? bytes : 0);
+    ring_release(&reader, line, bytes > PACKET_INLINE_MAX ? bytes : 0);
     return true;
 }
 
