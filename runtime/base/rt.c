@@ -67,6 +67,8 @@ void base_rt_remove_poller(struct ncclx_rt *rt, base_poll_fn function, void *arg
 
 /* Polls of the lock's turn before the core is given up: the time a thread needs to wake on another core. */
 #define GIVE_WAY_POLLS 1000
+/* Tries before a thread sleeps for the lock: a few microseconds, about what a sleep and a wake-up cost. */
+#define LOCK_POLLS 100
 
 /* Differs between threads that live at the same time; costs an address calculation. */
 static uintptr_t this_thread(void)
@@ -86,6 +88,16 @@ static void let_others_in(struct ncclx_rt *rt, unsigned turn)
     sched_yield();
 }
 
+/* Holders poll or copy a little and step aside when the lock is wanted: mostly it comes sooner than a sleep would end. */
+static bool spin_for_lock(struct ncclx_rt *rt)
+{
+    for (int polls = 0; polls < LOCK_POLLS; polls++) {
+        base_relax();
+        if (!pthread_mutex_trylock(&rt->lock)) return true;
+    }
+    return false;
+}
+
 void base_rt_lock_threaded(struct ncclx_rt *rt)
 {
     /* A race here costs a turn, not correctness. */
@@ -94,7 +106,7 @@ void base_rt_lock_threaded(struct ncclx_rt *rt)
         let_others_in(rt, atomic_load_explicit(&rt->lock_turn, memory_order_relaxed));
     if (pthread_mutex_trylock(&rt->lock)) {
         atomic_fetch_add_explicit(&rt->lock_wanted, 1, memory_order_relaxed);
-        pthread_mutex_lock(&rt->lock);
+        if (!spin_for_lock(rt)) pthread_mutex_lock(&rt->lock);
         atomic_fetch_sub_explicit(&rt->lock_wanted, 1, memory_order_relaxed);
     }
     atomic_store_explicit(&rt->lock_owner, this_thread(), memory_order_relaxed);

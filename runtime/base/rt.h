@@ -33,7 +33,7 @@ struct ncclx_rt {
     void *block_arg;
     pthread_mutex_t lock;
     _Atomic uintptr_t lock_owner; /* the thread that held it last */
-    atomic_uint lock_wanted;      /* threads asleep for the lock */
+    atomic_uint lock_wanted;      /* threads that have found it taken */
     atomic_uint lock_turn;        /* counts acquisitions, so that a thread that gives way sees it taken */
     pthread_t main_thread;
     pthread_t agent;
@@ -64,9 +64,9 @@ void base_rt_release(struct ncclx_rt *rt);
 int base_rt_add_poller(struct ncclx_rt *rt, base_poll_fn function, void *arg);
 void base_rt_remove_poller(struct ncclx_rt *rt, base_poll_fn function, void *arg);
 
-/* A thread that comes back for the lock at once lets those who sleep for it go first. */
+/* A thread that comes back for the lock at once lets those who wait for it go first. */
 void base_rt_lock_threaded(struct ncclx_rt *rt);
-/* With the lock held: lets a thread that sleeps for it have it, if there is one, and takes it again. */
+/* With the lock held: lets a thread that waits for it have it, if there is one, and takes it again. */
 void base_rt_give_way(struct ncclx_rt *rt);
 
 static inline void base_rt_lock(struct ncclx_rt *rt)
