@@ -48,6 +48,8 @@ void front_fail(struct front *front, int status, const char *text);
 
 /* front_launch.c: from the daemon's description of its node to the launch order. */
 int front_check_hosts(struct front *front);
+/* NCCLX_ERR_CONFIG: a bad value of an NCCLX_* variable, before anything is started. */
+int front_check_variables(const struct front *front);
 int front_launch(struct front *front, const struct message_hello *hello);
 
 /* front_daemon.c: starts and ends the daemon's process. */

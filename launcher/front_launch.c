@@ -3,6 +3,7 @@
 
 #include "launcher/front.h"
 
+#include "launcher/environment.h"
 #include "runtime/base/base.h"
 
 #include <stdio.h>
@@ -37,6 +38,25 @@ int front_check_hosts(struct front *front)
         front->node.slots += front->hosts[i].slots; /* several names of this machine */
     }
     return NCCLX_SUCCESS;
+}
+
+/* The variables of ncclx that one program's ranks will read. */
+static int check_variables(const struct options_app *app)
+{
+    struct base_config config;
+    char **environment = environment_compose(environ, app->settings, app->setting_count);
+    if (!environment) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the environment");
+    int code = base_config_load(&config, environment);
+    if (!code) base_config_release(&config);
+    base_free(AREA_LAUNCHER, environment);
+    return code;
+}
+
+int front_check_variables(const struct front *front)
+{
+    int code = NCCLX_SUCCESS;
+    for (int i = 0; i < front->options.app_count && !code; i++) code = check_variables(&front->options.apps[i]);
+    return code;
 }
 
 /* Ranks of each program; without -n one a slot. */

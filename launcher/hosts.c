@@ -24,7 +24,7 @@ static int parse_entry(const char *entry, size_t length, struct hosts_entry *out
     const char *colon = memchr(entry, ':', length), *bracket = memchr(entry, ']', length);
     if (bracket && entry[0] == '[') name = (size_t)(bracket - entry) + 1;
     else if (colon && !memchr(colon + 1, ':', length - (size_t)(colon + 1 - entry))) name = (size_t)(colon - entry);
-    if (name == 0 || name >= sizeof out->name) return bad_entry(entry, length, "has no usable name");
+    if (name == 0 || name >= sizeof out->name || (entry[0] == '[' && !bracket)) return bad_entry(entry, length, "has no usable name");
     for (size_t i = 0; i < name; i++)
         if (!name_byte(entry[i])) return bad_entry(entry, length, "is not a host name");
     memset(out, 0, sizeof *out);

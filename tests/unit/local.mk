@@ -73,3 +73,18 @@ unit_tests += tests/unit/ring
 tests_unit_ring_SOURCES = tests/unit/ring.c
 tests_unit_ring_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_ring_LDADD = $(UNIT_LIBS)
+
+unit_tests += tests/unit/launcher_map
+tests_unit_launcher_map_SOURCES = tests/unit/launcher_map.c
+tests_unit_launcher_map_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_launcher_map_LDADD = launcher/liblauncher.la $(UNIT_LIBS)
+
+unit_tests += tests/unit/launcher_message
+tests_unit_launcher_message_SOURCES = tests/unit/launcher_message.c
+tests_unit_launcher_message_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_launcher_message_LDADD = launcher/liblauncher.la $(UNIT_LIBS)
+
+unit_tests += tests/unit/launcher_options
+tests_unit_launcher_options_SOURCES = tests/unit/launcher_options.c
+tests_unit_launcher_options_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_launcher_options_LDADD = launcher/liblauncher.la $(UNIT_LIBS)

@@ -1,0 +1,161 @@
+/* launcher_map.c - where ranks go and what they are bound to, on described nodes. */
+#include "launcher/map.h"
+#include "runtime/base/base.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Two packages of one NUMA node and one L3 each, `cores` cores in each with two threads numbered as x86 does it: first all first threads. */
+static struct map_node two_packages(struct map_cpu *cpus, int cores)
+{
+    struct map_node node = {.name = "n", .cpus = cpus, .cpu_count = 4 * cores};
+    for (int i = 0; i < 4 * cores; i++) {
+        int core = i / 2, package = core / cores;
+        cpus[i] = (struct map_cpu){.os_index = core + (i % 2) * 2 * cores, .object = {i, core, core, package, package, package}};
+    }
+    return node;
+}
+
+static struct map map_one(const struct map_node *nodes, int node_count, int ranks, struct map_request request)
+{
+    struct map map;
+    request.app_ranks = &ranks;
+    request.app_count = 1;
+    assert_int_equal(map_compute(&request, nodes, node_count, &map), NCCLX_SUCCESS);
+    assert_int_equal(map.rank_count, ranks);
+    return map;
+}
+
+static void test_fill_slots(void **state)
+{
+    (void)state;
+    struct map_node nodes[3] = {{.name = "a", .slots = 2}, {.name = "b", .slots = 1}, {.name = "c", .slots = 3}};
+    static const int wanted[] = {0, 0, 1, 2, 2, 2, 0, 0};
+    struct map map = map_one(nodes, 3, 8, (struct map_request){.by = MAP_BY_SLOT, .oversubscribe = true});
+    for (int i = 0; i < 8; i++) assert_int_equal(map.ranks[i].node, wanted[i]);
+    assert_int_equal(map.ranks[7].local_rank, 3);
+    assert_int_equal(map.local_size[0], 4);
+    map_release(&map);
+}
+
+static void test_round_the_nodes(void **state)
+{
+    (void)state;
+    struct map_node nodes[3] = {{.name = "a", .slots = 2}, {.name = "b", .slots = 1}, {.name = "c", .slots = 3}};
+    static const int wanted[] = {0, 1, 2, 0, 2, 2, 0};
+    struct map map = map_one(nodes, 3, 7, (struct map_request){.by = MAP_BY_NODE, .oversubscribe = true});
+    for (int i = 0; i < 7; i++) assert_int_equal(map.ranks[i].node, wanted[i]);
+    map_release(&map);
+}
+
+static void test_programs(void **state)
+{
+    (void)state;
+    struct map_node node = {.name = "a", .slots = 5};
+    int ranks[] = {1, 3};
+    struct map map;
+    struct map_request request = {.app_ranks = ranks, .app_count = 2};
+    assert_int_equal(map_compute(&request, &node, 1, &map), NCCLX_SUCCESS);
+    assert_int_equal(map.ranks[0].app, 0);
+    assert_int_equal(map.ranks[1].app, 1);
+    assert_int_equal(map.ranks[3].local_rank, 3);
+    map_release(&map);
+}
+
+static void test_too_many(void **state)
+{
+    (void)state;
+    struct map_node node = {.name = "a", .slots = 2};
+    int ranks = 3;
+    struct map map;
+    struct map_request request = {.app_ranks = &ranks, .app_count = 1};
+    assert_int_equal(map_compute(&request, &node, 1, &map), NCCLX_ERR_ARG);
+    assert_non_null(strstr(base_error_detail(), "3 ranks"));
+    ranks = MAP_MAX_RANKS + 1;
+    request.oversubscribe = true;
+    assert_int_equal(map_compute(&request, &node, 1, &map), NCCLX_ERR_ARG);
+    ranks = 0;
+    assert_int_equal(map_compute(&request, &node, 1, &map), NCCLX_ERR_ARG);
+}
+
+static void check_cpus(struct map_request request, int ranks, const char *const *wanted)
+{
+    struct map_cpu cpus[16];
+    struct map_node node = two_packages(cpus, 4);
+    request.oversubscribe = true;
+    struct map map = map_one(&node, 1, ranks, request);
+    for (int i = 0; i < ranks; i++) {
+        if (wanted[i]) assert_string_equal(map.ranks[i].cpus, wanted[i]);
+        else assert_null(map.ranks[i].cpus);
+    }
+    map_release(&map);
+}
+
+static void test_bind_core(void **state)
+{
+    (void)state;
+    check_cpus((struct map_request){.bind = MAP_BIND_OBJECT, .bind_level = MAP_CORE}, 3, (const char *[]){"0,8", "1,9", "2,10"});
+    check_cpus((struct map_request){.by = MAP_BY_OBJECT, .by_level = MAP_PACKAGE, .bind = MAP_BIND_OBJECT, .bind_level = MAP_CORE}, 5,
+               (const char *[]){"0,8", "4,12", "1,9", "5,13", "2,10"});
+}
+
+static void test_bind_thread(void **state)
+{
+    (void)state;
+    check_cpus((struct map_request){.by = MAP_BY_OBJECT, .by_level = MAP_HWTHREAD, .bind = MAP_BIND_OBJECT, .bind_level = MAP_HWTHREAD}, 3,
+               (const char *[]){"0", "8", "1"});
+    check_cpus((struct map_request){.by = MAP_BY_OBJECT, .by_level = MAP_NUMA, .bind = MAP_BIND_OBJECT, .bind_level = MAP_HWTHREAD}, 4,
+               (const char *[]){"0", "4", "8", "12"});
+}
+
+static void test_bind_package(void **state)
+{
+    (void)state;
+    check_cpus((struct map_request){.bind = MAP_BIND_OBJECT, .bind_level = MAP_PACKAGE}, 5,
+               (const char *[]){"0-3,8-11", "0-3,8-11", "0-3,8-11", "0-3,8-11", "4-7,12-15"});
+}
+
+static void test_bind_default(void **state)
+{
+    (void)state;
+    check_cpus((struct map_request){.bind = MAP_BIND_NONE}, 2, (const char *[]){NULL, NULL});
+    check_cpus((struct map_request){.bind = MAP_BIND_DEFAULT}, 2, (const char *[]){"0-3,8-11", "0-3,8-11"});
+    const char *none[17] = {NULL};
+    check_cpus((struct map_request){.bind = MAP_BIND_DEFAULT}, 17, none); /* more ranks than threads */
+}
+
+static void test_more_ranks_than_parts(void **state)
+{
+    (void)state;
+    struct map_cpu cpus[4];
+    struct map_node node = two_packages(cpus, 1);
+    struct map map = map_one(&node, 1, 9, (struct map_request){.bind = MAP_BIND_OBJECT, .bind_level = MAP_CORE, .oversubscribe = true});
+    for (int i = 0; i < 9; i++) assert_string_equal(map.ranks[i].cpus, i % 2 ? "1,3" : "0,2");
+    assert_true(map.oversubscribed[0]);
+    map_release(&map);
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    for (int level = 0; level < MAP_LEVELS; level++) assert_int_equal(map_level_find(map_level_name((enum map_level)level)), level);
+    assert_int_equal(map_level_find("socket"), MAP_PACKAGE);
+    assert_int_equal(map_level_find("board"), -1);
+    assert_null(map_level_name(MAP_LEVELS));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fill_slots),   cmocka_unit_test(test_round_the_nodes), cmocka_unit_test(test_programs),
+        cmocka_unit_test(test_too_many),     cmocka_unit_test(test_bind_core),       cmocka_unit_test(test_bind_thread),
+        cmocka_unit_test(test_bind_package), cmocka_unit_test(test_bind_default),    cmocka_unit_test(test_more_ranks_than_parts),
+        cmocka_unit_test(test_names),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
