@@ -48,3 +48,9 @@ runtime/installed/ncclxcxx: runtime/ncclxcc.in Makefile
 noinst_SCRIPTS = runtime/ncclxcc runtime/ncclxcxx
 bin_SCRIPTS += runtime/installed/ncclxcc runtime/installed/ncclxcxx
 CLEANFILES += $(noinst_SCRIPTS) runtime/installed/ncclxcc runtime/installed/ncclxcxx
+
+# An .la file names absolute folders, and would be the only part of the installed tree that cannot be moved.
+install-exec-hook:
+	rm -f $(DESTDIR)$(libdir)/libncclx.la
+uninstall-local:
+	rm -f $(DESTDIR)$(libdir)/libncclx.a $(DESTDIR)$(libdir)/libncclx.so*
