@@ -6,6 +6,7 @@
 #include "runtime/base/base.h"
 
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define CPUS_MAX_INDEX 65535
@@ -50,6 +51,8 @@ int cpus_discover(struct cpus *cpus)
 {
     int code;
     *cpus = (struct cpus){0};
+    /* hwloc's plugins look for graphics cards and such, and bring X11 and XML libraries: half of the time of a discovery of cpus. */
+    setenv("HWLOC_PLUGINS_PATH", "/dev/null", 0);
     if ((code = topo_node_discover(&cpus->node)) || (code = fill_indexes(cpus))) return code;
     for (int level = 0; level < MAP_LEVELS; level++)
         if ((code = fill_level(cpus, (enum map_level)level))) return code;

@@ -6,6 +6,7 @@
 #include "runtime/base/base.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -102,7 +103,9 @@ int sweep_descendants(int signal_number, pid_t spared)
 void sweep_kill(pid_t spared, int timeout_ms)
 {
     for (int waited = 0; waited < timeout_ms; waited += SWEEP_AGAIN_MS) {
-        while (waitpid(-1, NULL, WNOHANG) > 0) {}
+        pid_t reaped;
+        while ((reaped = waitpid(-1, NULL, WNOHANG)) > 0) {}
+        if (reaped < 0 && errno == ECHILD) return; /* no child, hence no descendant */
         if (sweep_descendants(SIGKILL, spared) == 0) return;
         usleep(SWEEP_AGAIN_MS * 1000);
     }
