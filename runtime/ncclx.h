@@ -413,7 +413,8 @@ int ncclx_win_allocate(size_t bytes, size_t disp_unit, ncclx_info_t info, ncclx_
                        ncclx_win_t *win);
 int ncclx_win_create(void *base, size_t bytes, size_t disp_unit, ncclx_info_t info, ncclx_comm_t comm,
                      ncclx_win_t *win);
-/* Collective. NCCLX_ERR_RMA_SYNC on a rank with operations in flight (puts or gets not flushed), which leaves its window usable. */
+/* Collective. NCCLX_ERR_RMA_SYNC on all ranks, which leaves the window usable, when one has operations in flight: gets or puts to a target after which
+ * came no flush, fence or unlock_all, nor, for puts, a signal to that target; or when one is between lock_all and unlock_all. */
 int ncclx_win_free(ncclx_win_t *win);
 /* count elements to displacement target_disp of target's window. Checked here: NCCLX_ERR_RANGE when they do not fit. */
 int ncclx_win_put(const void *origin, size_t count, ncclx_datatype_t type, int target, size_t target_disp,

@@ -11,6 +11,18 @@ at_most() { # at_most NAME LIMIT VALUE
     else fail "$1" "$3 is more than $2"; fi
 }
 
+# By the commands that their first lines give.
+compile() { # compile NAME FILES AND LIBRARIES
+    runs "ncclxcc compiles $1" 0 "$top_builddir/runtime/ncclxcc" -Wall -Wextra -Werror "${@:2}" -o "$scratch/$1"
+}
+cd "$top_srcdir/examples" || exit 1
+compile hello hello.c
+compile ring ring.c
+compile pingpong pingpong.c
+compile cg cg.c cg_halo.c cg_system.c matrix_market.c -lm
+cd "$scratch" || exit 1
+runs "what ncclxcc compiled runs" 0 ncclxrun -n 2 "$scratch/cg" "$matrix"
+
 runs "hello" 0 ncclxrun -n 4 "$examples/hello"
 is "hello: each rank once" "0 1 2 3" "$(sed -n 's/^hello from rank \([0-9]*\) of 4 on .*/\1/p' <<<"$out" | sort -n | xargs)"
 runs "hello without a launcher" 0 "$examples/hello"
@@ -66,7 +78,7 @@ wrong "no number" '9s/-1/one/' 'line 9: the entry has no value'
 wrong "infinite" '9s/-1/inf/' 'line 9: the entry has no value'
 wrong "junk behind" '9s/$/ 7/' "line 9: ' 7' is left over"
 wrong "above the diagonal" '9s/2 1/1 2/' 'line 9: entry \(1, 2\) is above'
-wrong "hostile sizes" '4s/.*/9000000000000000000 9000000000000000000 9000000000000000000/' 'line 11: the file ends after 7'
+wrong "hostile sizes" '4s/.*/9000000000000000000 9000000000000000000 9000000000000000000/' 'line 12: the file ends after 7'
 wrong "many rows" '4s/.*/4000000000 4000000000 7/' 'a row of the matrix is empty'
 wrong "overflow" '4s/.*/99999999999999999999 4 7/' 'line 4: the size line'
 wrong "indefinite" '6s/.*/2 2 -2/' 'the diagonal of row 2'

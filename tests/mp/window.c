@@ -238,17 +238,19 @@ static void case_errors(void)
 
 /* ---- big: a put beyond 2^31 or 2^32 bytes -------------------------------------------------------------------- */
 
-static void case_big(uint64_t bytes)
+static void big_on(ncclx_win_t win, const char *base, size_t count)
 {
-    const size_t count = (size_t)bytes;
-    char *base;
-    ncclx_win_t win = allocate(rank == 1 ? count : 0, 1, 1, &base);
     if (rank == 0) {
         unsigned char *out = need(count);
         for (size_t i = 0; i < count; i += 4093) out[i] = pattern(0, 1, i, 0);
         out[count - 1] = 77;
         OK(ncclx_win_put_signal(out, count, NCCLX_BYTE, 1, 0, win, 0, NCCLX_SIGNAL_SET, 1));
         OK(ncclx_win_flush_all(win));
+        memset(out, 0, count);
+        OK(ncclx_win_get(out, count, NCCLX_BYTE, 1, 0, win));
+        OK(ncclx_win_flush(1, win));
+        for (size_t i = 0; i + 1 < count; i += 4093) CHECK(out[i] == pattern(0, 1, i, 0));
+        CHECK(out[count - 1] == 77);
         free(out);
     } else if (rank == 1) {
         OK(ncclx_win_wait_signal(win, 0, NCCLX_CMP_EQ, 1, -1, NULL));
@@ -256,6 +258,18 @@ static void case_big(uint64_t bytes)
         CHECK(base[count - 1] == 77);
     }
     OK(ncclx_win_free(&win));
+}
+
+static void case_big(uint64_t bytes)
+{
+    const size_t count = rank == 1 ? (size_t)bytes : 0;
+    char *base;
+    ncclx_win_t win = allocate(count, 1, 1, &base);
+    big_on(win, base, (size_t)bytes);
+    char *own = need(count);
+    OK(ncclx_win_create(own, count, 1, NCCLX_INFO_NULL, NCCLX_COMM_WORLD, &win));
+    big_on(win, own, (size_t)bytes);
+    free(own);
 }
 
 /* ---- many: windows come and go, several at once --------------------------------------------------------------- */
