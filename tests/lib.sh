@@ -5,6 +5,7 @@ set -u
 top_srcdir=${top_srcdir:-$(cd "$(dirname "${BASH_SOURCE[1]}")/.." && pwd)}
 top_builddir=${top_builddir:-$top_srcdir/build}
 export PATH=$top_builddir/launcher:$PATH
+export LSAN_OPTIONS=suppressions=$top_srcdir/tests/lsan.supp:print_suppressions=0 # of sanitized builds: what is not ours
 tests_run=0
 tests_failed=0
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/ncclx-test.XXXXXX")

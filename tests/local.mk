@@ -26,7 +26,7 @@ include tests/mp/local.mk
 include tests/fuzz/local.mk
 include tests/perf/local.mk
 
-EXTRA_DIST += tests/lib.sh tests/one-test $(script_tests) $(plain_script_tests)
+EXTRA_DIST += tests/lib.sh tests/lsan.supp tests/one-test $(script_tests) $(plain_script_tests)
 check_PROGRAMS += $(sim_tests) $(fuzz_tests) $(mp_programs)
 if HAVE_CMOCKA
 check_PROGRAMS += $(unit_tests)

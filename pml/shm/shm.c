@@ -170,7 +170,7 @@ static bool shm_eager(struct pml_connection *connection, uint64_t context, int s
     if (unlikely(!line)) return false;
     if (bytes <= PACKET_INLINE_MAX) {
         line->inline_bytes = (uint8_t)bytes;
-        memcpy(line->u.data, data, bytes);
+        if (bytes) memcpy(line->u.data, data, bytes); /* without any, data may be null */
     } else {
         char *place = ring_payload(&channel->writer, line, bytes);
         if (unlikely(!place)) return false;
