@@ -60,6 +60,11 @@ tests_unit_pml_SOURCES = tests/unit/pml.c tests/unit/pml_world.c tests/unit/pml_
 tests_unit_pml_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_pml_LDADD = $(UNIT_LIBS)
 
+unit_tests += tests/unit/pml_threads
+tests_unit_pml_threads_SOURCES = tests/unit/pml_threads.c tests/unit/pml_world.c tests/unit/pml_world.h
+tests_unit_pml_threads_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_pml_threads_LDADD = $(UNIT_LIBS)
+
 unit_tests += tests/unit/coll_shared
 tests_unit_coll_shared_SOURCES = tests/unit/coll_shared.c
 tests_unit_coll_shared_CFLAGS = $(UNIT_CFLAGS)

@@ -1,0 +1,122 @@
+/* pml_threads.c - ranks as threads of one process, over the real rings: blocking calls, and one rank used by several threads. */
+#include "tests/unit/pml_world.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define ROUNDS 300
+
+static struct world world;
+static const size_t sizes[] = {0, 8, 40, 64, 1000, 4096, 5000, 20000, 70000, 200000};
+#define SIZES (sizeof sizes / sizeof sizes[0])
+
+struct task {
+    int rank, peer, tag;
+    bool first;
+    int errors;
+};
+
+static bool exchange(const struct task *task, char *out, char *in, size_t bytes, int round)
+{
+    struct ncclx_comm *comm = &world.comm[task->rank];
+    ncclx_status_t status;
+    memset(out, task->rank + round + task->tag, bytes);
+    base_rt_lock(comm->rt);
+    int error = task->first ? pml_send(comm, PML_USER, out, bytes, task->peer, task->tag) : 0;
+    if (!error) error = pml_recv(comm, PML_USER, in, bytes, task->peer, task->tag, &status);
+    if (!error && !task->first) error = pml_send(comm, PML_USER, out, bytes, task->peer, task->tag);
+    base_rt_unlock(comm->rt);
+    char expected = (char)(task->peer + round + task->tag);
+    return !error && status.bytes == bytes && (!bytes || (in[0] == expected && in[bytes - 1] == expected && in[bytes / 2] == expected));
+}
+
+static void *work(void *arg)
+{
+    struct task *task = arg;
+    char *out = malloc(sizes[SIZES - 1]), *in = malloc(sizes[SIZES - 1]);
+    if (!out || !in) task->errors++;
+    for (int round = 0; round < ROUNDS && !task->errors; round++)
+        if (!exchange(task, out, in, sizes[(size_t)round % SIZES], round)) task->errors++;
+    free(out);
+    free(in);
+    return NULL;
+}
+
+static void run(struct task *tasks, int count)
+{
+    pthread_t thread[8];
+    for (int i = 0; i < count; i++) assert_int_equal(pthread_create(&thread[i], NULL, work, &tasks[i]), 0);
+    for (int i = 0; i < count; i++) pthread_join(thread[i], NULL);
+    for (int i = 0; i < count; i++) assert_int_equal(tasks[i].errors, 0);
+}
+
+static void two_ranks(void **state)
+{
+    (void)state;
+    char *plain[] = {"NCCLX_SPIN=10", NULL}, *no_copies[] = {"NCCLX_SHM_CMA=0", "NCCLX_SPIN=10", NULL}, *spin[] = {"NCCLX_SPIN=1000", NULL};
+    char **environments[] = {plain, no_copies, spin};
+    for (size_t i = 0; i < sizeof environments / sizeof environments[0]; i++) {
+        struct task tasks[] = {{.rank = 0, .peer = 1, .tag = 1, .first = true}, {.rank = 1, .peer = 0, .tag = 1}};
+        world_open(&world, 2, environments[i]);
+        run(tasks, 2);
+        world_close(&world);
+    }
+}
+
+/* Two threads of each rank wait at the same time, each for a message of its own. */
+static void two_threads_a_rank(void **state)
+{
+    (void)state;
+    char *environment[] = {"NCCLX_SPIN=10", NULL};
+    struct task tasks[4];
+    world_open(&world, 2, environment);
+    for (int i = 0; i < 4; i++) {
+        tasks[i] = (struct task){.rank = i % 2, .peer = 1 - i % 2, .tag = i / 2, .first = i % 2 == 0};
+        world.rt[i % 2].threaded = true;
+    }
+    run(tasks, 4);
+    world_close(&world);
+}
+
+static void *late_send(void *arg)
+{
+    struct ncclx_comm *comm = arg;
+    struct timespec pause = {.tv_nsec = 100000000};
+    int value = 5;
+    nanosleep(&pause, NULL);
+    return pml_send(comm, PML_USER, &value, sizeof value, 1, 1) ? comm : NULL;
+}
+
+/* The receiver is asleep by then: the message wakes it. */
+static void sleeping_receiver(void **state)
+{
+    (void)state;
+    char *environment[] = {"NCCLX_SPIN=10", NULL};
+    pthread_t thread;
+    void *failed;
+    int value = 0;
+    world_open(&world, 2, environment);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(pthread_create(&thread, NULL, late_send, &world.comm[0]), 0);
+        assert_int_equal(pml_recv(&world.comm[1], PML_USER, &value, sizeof value, 0, 1, NULL), 0);
+        pthread_join(thread, &failed);
+        assert_null(failed);
+        assert_int_equal(value, 5);
+    }
+    world_close(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_ranks),
+        cmocka_unit_test(two_threads_a_rank),
+        cmocka_unit_test(sleeping_receiver),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
