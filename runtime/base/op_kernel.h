@@ -46,9 +46,14 @@ void op_small_divide(ncclx_datatype_t type, void *inout, size_t count, int ranks
         }                                                                             \
     }
 
-/* The compiler makes one version of each loop for each instruction set; the loader picks. Sanitizers and clang before 16 do without. */
+/* The compiler makes one version of each loop for each instruction set; the loader picks. Sanitizers and clang before 16 do without; gcc knows the
+ * levels of x86-64 as names since 12. */
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if __GNUC__ >= 12
 #define OP_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#else
+#define OP_CLONES __attribute__((target_clones("default", "avx2", "avx512bw")))
+#endif
 #else
 #define OP_CLONES
 #endif

@@ -257,8 +257,11 @@ static void fill(ncclx_datatype_t type, char *buffer, size_t count)
 {
     size_t size = base_type_size(type), half = size / 2;
     for (size_t i = 0; i < count * size; i++) buffer[i] = (char)random_bits();
-    for (size_t i = 0; i < count && type <= NCCLX_UINT64; i++)
-        if (random_bits() % 4 == 0) memset(buffer + i * size, 0, size); /* for logical operations */
+    for (size_t i = 0; i < count && type < NCCLX_INT32_PAIR; i++) { /* zeros for logical operations, of either sign for min and max of floats */
+        if (random_bits() % 4) continue;
+        memset(buffer + i * size, 0, size);
+        if (type > NCCLX_UINT64 && random_bits() % 2) buffer[i * size + size - 1] = (char)0x80;
+    }
     for (size_t i = 0; i < count && type >= NCCLX_INT32_PAIR; i++) {
         int64_t small = (int64_t)(random_bits() % 5) - 2;
         float single = random_bits() % 8 ? (float)small : NAN;
