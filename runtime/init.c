@@ -227,6 +227,7 @@ API_DEFINE(int, abort)(ncclx_comm_t comm, int code)
     int exit_code = code >= 1 && code <= 255 ? code : 1;
     (void)comm; /* the whole job ends, whatever the communicator */
     snprintf(message, sizeof message, "rank %d called ncclx_abort with code %d", rt ? rt->job.rank : 0, code);
+    if (!rt || !rt->job.own_launcher) fprintf(stderr, "ncclx: %s\n", message); /* ours prints it */
     api_end_job(rt, exit_code, message);
 }
 
