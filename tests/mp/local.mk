@@ -14,6 +14,10 @@ mp_programs += tests/mp/errors
 tests_mp_errors_SOURCES = tests/mp/errors.c tests/mp/check.h
 tests_mp_errors_LDADD = $(MP_LIBS)
 
+mp_programs += tests/mp/life
+tests_mp_life_SOURCES = tests/mp/life.c
+tests_mp_life_LDADD = $(MP_LIBS)
+
 mp_programs += tests/mp/lifecycle
 tests_mp_lifecycle_SOURCES = tests/mp/lifecycle.c tests/mp/check.h
 tests_mp_lifecycle_LDADD = $(MP_LIBS)
@@ -29,6 +33,9 @@ tests_mp_profile_LDADD = $(MP_LIBS)
 mp_programs += tests/mp/requests
 tests_mp_requests_SOURCES = tests/mp/requests.c tests/mp/check.h
 tests_mp_requests_LDADD = $(MP_LIBS)
+
+mp_programs += tests/mp/surroundings
+tests_mp_surroundings_SOURCES = tests/mp/surroundings.c
 
 mp_programs += tests/mp/threads
 tests_mp_threads_SOURCES = tests/mp/threads.c tests/mp/check.h
