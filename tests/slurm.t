@@ -1,0 +1,52 @@
+#!/bin/bash
+# slurm.t - the same programs under another process manager: a real Slurm of two nodes, srun --mpi=pmix.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+mp=$top_builddir/tests/mp
+examples=$top_builddir/examples
+
+if [ -z "${INSIDE_SLURM-}" ]; then
+    reason=$("$top_srcdir/tests/slurm-cluster" true 2>&1); status=$?
+    [ $status = 77 ] && skip_all "$reason"
+    INSIDE_SLURM=inside exec "$top_srcdir/tests/slurm-cluster" "${BASH_SOURCE[0]}"
+fi
+
+TEST_TIMEOUT=90
+# -K: a rank that fails ends the step. Under another name on every node there is one machine.
+step() { local name=$1 want=$2; shift 2; runs "$name" "$want" srun -K --mpi=pmix "$@"; }
+
+step "four ranks on two nodes" 0 -N2 -n4 --ntasks-per-node=2 "$mp/life"
+is "are one job" "rank 0 of 4,rank 1 of 4,rank 2 of 4,rank 3 of 4" "$(sort <<<"$out" | paste -sd,)"
+step "seven ranks, dealt unevenly" 0 -N2 -n7 --distribution=cyclic "$mp/life"
+is "are one job" 7 "$(sort -u <<<"$out" | grep -c 'of 7$')"
+step "one node" 0 -N1 -n3 "$mp/life"
+is "is one job" 3 "$(sort -u <<<"$out" | grep -c 'of 3$')"
+step "one rank" 0 -N1 -n1 "$mp/life"
+is "is a job of one" "rank 0 of 1" "$out"
+
+# Four ranks share the processors of one machine, which no node of Slurm's knows: they yield.
+export NCCLX_SPIN=0
+step "conjugate gradients of four ranks on two nodes" 0 -N2 -n4 --ntasks-per-node=2 "$examples/cg" "$top_srcdir/examples/data/1138_bus.mtx"
+like "are one job of four" "ranks +4"$'\n' "$out"
+is "with one result" 1 "$(grep -c '^residual' <<<"$out")"
+like "that is right" "residual +[0-9.]+e-1[0-9] " "$out"
+unset NCCLX_SPIN
+
+# srun's own status is not always that of the rank that failed first.
+for how in "exit 1 9" "signal 3 9" "exit-before-init 1 9"; do
+    timeout -k 5 60 srun -K --mpi=pmix -N2 -n4 "$mp/life" $how >"$scratch/out" 2>&1 </dev/null; status=$?
+    if [ $status -ne 0 ] && [ $status -ne 124 ]; then pass "a rank that dies ends the step ($how)"
+    else fail "a rank that dies ends the step ($how)" "status $status" "$(cat "$scratch/out")"; fi
+done
+step "ncclx_abort ends it with its code" 7 -N2 -n4 "$mp/life" abort 2 7
+like "and says who did" "rank 2 " "$err"
+
+runs "without --mpi=pmix there is no server: each rank is a job of one" 0 srun --mpi=none -N2 -n2 "$mp/life"
+is "of one" 2 "$(grep -c 'rank 0 of 1' <<<"$out")"
+runs "a server that is gone is an error" 1 env PMIX_NAMESPACE=gone PMIX_RANK=0 PMIX_SERVER_URI41='gone.0;tcp4://127.0.0.1:9' "$mp/life"
+like "that says so" "BOOTSTRAP.*cannot be reached" "$err"
+runs "ncclxrun inside an allocation starts its own job" 0 srun --mpi=none -N1 -n1 "$top_builddir/launcher/ncclxrun" -n 2 "$mp/life"
+is "of its own size" "rank 0 of 2,rank 1 of 2" "$(sort <<<"$out" | paste -sd,)"
+runs "also inside a step that has a PMIx server" 0 srun --mpi=pmix -N1 -n1 "$top_builddir/launcher/ncclxrun" -n 2 "$mp/life"
+is "of its own size" "rank 0 of 2,rank 1 of 2" "$(sort <<<"$out" | paste -sd,)"
+
+done_testing
