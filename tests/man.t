@@ -104,6 +104,15 @@ while read -r example; do
     runs "example: $example" "$want" bash -c "cd '$scratch' && $example"
 done < <(sed -n 's/^\.Dl \(.*\(ncclxrun\|ncclx-info\).*\)/\1/p' ncclxrun.1 ncclx-info.1)
 
+# Whole programs that pages show.
+for page in *.[137]; do
+    sed -n '/^\.Bd -literal/,/^\.Ed/p' "$page" | sed '/^\.[BE]d/d; s/\\e/\\/g; s/^\\&//' >"$scratch/program.c"
+    grep -q '^int main' "$scratch/program.c" || continue
+    sed -i '/^}/q' "$scratch/program.c" # what follows a program is how it is started
+    runs "$page: the program compiles" 0 ncclxcc -Wall -Werror -o "$scratch/program" "$scratch/program.c"
+    runs "$page: the program runs" 0 ncclxrun -n 3 "$scratch/program"
+done
+
 # ---- Variables --------------------------------------------------------------------------------------------------
 
 # "NAME default" of each. An empty default is written as "empty" in the manual.
