@@ -55,7 +55,9 @@ char **environment_compose(char *const *inherited, const char *const *settings, 
     int count = 0;
     for (char *const *entry = inherited; *entry; entry++)
         if (!environment_is_foreign(*entry)) list[count++] = *entry;
-    for (int i = 0; i < setting_count; i++)
-        if (strchr(settings[i], '=')) count = set_entry(list, count, settings[i]);
+    for (int i = 0; i < setting_count; i++) {
+        bool ours = environment_is_foreign(settings[i]) && !begins_with(settings[i], "PMIX_MCA_"); /* the daemon sets these itself */
+        if (strchr(settings[i], '=') && !ours) count = set_entry(list, count, settings[i]);
+    }
     return list;
 }

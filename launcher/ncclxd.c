@@ -64,6 +64,15 @@ static int run_daemon(int link_fd, int guard_pipe[2], const char *scratch)
     return daemon_run(link_fd, guard_pipe[0], scratch);
 }
 
+/* Standard output is the ranks', through ncclxrun; what libraries print here must not get into it. */
+static void leave_standard_output(void)
+{
+    int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    dup2(fd, STDOUT_FILENO);
+    close(fd);
+}
+
 static int run_guard(pid_t daemon, int link_fd, int guard_pipe[2], const char *scratch)
 {
     sigset_t deferred;
@@ -88,6 +97,7 @@ int main(int argc, char **argv)
         return 2;
     }
     fcntl(link_fd, F_SETFD, FD_CLOEXEC);
+    leave_standard_output();
     setsid(); /* a terminal's signals are for the front end, which decides */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     if (scratch_make(argv[4], scratch, sizeof scratch)) {

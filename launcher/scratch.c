@@ -24,7 +24,7 @@ int scratch_make(const char *job, char *path, size_t bytes)
     for (size_t i = 0; i < sizeof parents / sizeof parents[0]; i++) {
         int length = snprintf(path, bytes, "%s/%s", parents[i], job);
         if (length < 0 || (size_t)length >= bytes) continue;
-        if (mkdir(path, 0700) == 0) return NCCLX_SUCCESS;
+        if (mkdir(path, 0700) == 0 && chmod(path, 0700) == 0) return NCCLX_SUCCESS; /* whatever the umask is */
         error = errno;
     }
     return base_error(NCCLX_ERR_LIMIT, "no directory can be made in /dev/shm, %s: %s", parents[1], strerror(error));

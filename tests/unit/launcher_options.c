@@ -141,8 +141,8 @@ static void test_environment(void **state)
 {
     (void)state;
     char *inherited[] = {"A=1", "PMIX_RANK=3", "B=x\ny", "SLURM_PROCID=1", "SLURM_JOB_ID=7", "PMI_RANK=0", "EMPTY=", "BASH_FUNC_f%%=() { :\n}", NULL};
-    const char *settings[] = {"A=2", "C=a=b", "NOVALUE", "C=c"};
-    char **list = environment_compose(inherited, settings, 4);
+    const char *settings[] = {"A=2", "C=a=b", "NOVALUE", "C=c", "PMIX_RANK=9"};
+    char **list = environment_compose(inherited, settings, 5);
     static const char *const wanted[] = {"A=2", "B=x\ny", "SLURM_JOB_ID=7", "EMPTY=", "BASH_FUNC_f%%=() { :\n}", "C=c"};
     assert_non_null(list);
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) assert_string_equal(list[i], wanted[i]);
