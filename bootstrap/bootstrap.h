@@ -10,14 +10,15 @@
 #include "runtime/base/base.h"
 
 /* Keys of our own in the PMIx store. */
-#define BOOTSTRAP_KEY_LAUNCHER "ncclx.launcher"           /* job, string: version of ncclxd; present only under it */
-#define BOOTSTRAP_KEY_SEGMENT "ncclx.segment"             /* node or rank, string: the node's shared segment: "/proc/PID/fd/N", or with the memfd's name "/proc/PID/fd/N NAME" */
-#define BOOTSTRAP_KEY_OVERSUBSCRIBED "ncclx.oversub"      /* node, bool: more ranks than cores allowed */
+#define BOOTSTRAP_KEY_LAUNCHER "ncclx.launcher"      /* job, string: version of ncclxd; present only under it */
+/* node or rank, string: the node's shared segment: "/proc/PID/fd/N", or with the memfd's name "/proc/PID/fd/N NAME" */
+#define BOOTSTRAP_KEY_SEGMENT "ncclx.segment"
+#define BOOTSTRAP_KEY_OVERSUBSCRIBED "ncclx.oversub" /* node, bool: more ranks than cores allowed */
 /* PMIx event codes of our own, sent by ncclxd to its ranks. */
-#define BOOTSTRAP_EVENT_DUMP (-3001)                      /* print what you wait for */
+#define BOOTSTRAP_EVENT_DUMP (-3001) /* print what you wait for */
 
-/* Connects to the PMIx server and fills rt->job, or makes a job of one when no PMIX_* variable is set. ERR_BOOTSTRAP when a server is named but
- * cannot be reached, or has another version: one sentence. Under our launcher no exchange with other ranks takes place. */
+/* Connects to the PMIx server and fills rt->job, or makes a job of one when no PMIX_* variable names a server. ERR_BOOTSTRAP when
+ * one is named but cannot be reached, or has another version: one sentence. No exchange with other ranks takes place. */
 int bootstrap_init(struct ncclx_rt *rt);
 /* A barrier of the whole job without data. */
 int bootstrap_fence(struct ncclx_rt *rt);
@@ -26,11 +27,11 @@ int bootstrap_put(struct ncclx_rt *rt, const char *key, const void *value, size_
 int bootstrap_commit(struct ncclx_rt *rt);
 /* Waits at most timeout_ms for rank's value; *value is to be freed with base_free(AREA_BOOTSTRAP, ...). ERR_TIMEOUT, ERR_BOOTSTRAP. */
 int bootstrap_get(struct ncclx_rt *rt, int rank, const char *key, void **value, size_t *bytes, int timeout_ms);
-/* A descriptor of the memory that all ranks of this node share (anonymous, no name in a file system): the launcher's, or the first local rank's. The
- * caller sizes it (all ranks compute the same size) and closes it. ERR_UNREACHABLE says why it cannot be opened. */
+/* A descriptor of the memory that all ranks of this node share (anonymous, no name in a file system): the launcher's, or the first
+ * local rank's. The caller sizes it (all ranks compute the same size) and closes it. ERR_UNREACHABLE says why it cannot be opened. */
 int bootstrap_node_segment(struct ncclx_rt *rt, int *fd);
-/* The same for the node of another rank, for peers that the process manager places on another node but that run under the same kernel. ERR_UNREACHABLE
- * when they do not: it is found by trying. */
+/* The same for the node of another rank, for peers that the process manager places on another node but that run under the same
+ * kernel. ERR_UNREACHABLE when they do not: it is found by trying. */
 int bootstrap_segment_of(struct ncclx_rt *rt, int rank, int *fd);
 /* Index of the node of a job rank, from 0 in the job's order of nodes; computed on first use. */
 int bootstrap_node_of(struct ncclx_rt *rt, int rank, int *node);

@@ -20,7 +20,8 @@ int bootstrap_put(struct ncclx_rt *rt, const char *key, const void *value, size_
     pmix_value_t card = {.type = PMIX_BYTE_OBJECT};
     int error = check_key(key);
     if (error || !boot) return error; /* a job of one has nobody to tell */
-    if (bytes > VALUE_MAX) return base_error(NCCLX_ERR_INTERNAL, "key %s: a value of %zu bytes; at most %d are possible", key, bytes, VALUE_MAX);
+    if (bytes > VALUE_MAX)
+        return base_error(NCCLX_ERR_INTERNAL, "key %s: a value of %zu bytes; at most %d are possible", key, bytes, VALUE_MAX);
     card.data.bo.bytes = (char *)(uintptr_t)value; /* PMIx copies it */
     card.data.bo.size = bytes;
     pmix_status_t status = PMIx_Put(PMIX_GLOBAL, key, &card);
@@ -34,7 +35,8 @@ int bootstrap_commit(struct ncclx_rt *rt)
     struct bootstrap *boot = rt->bootstrap;
     if (!boot || !boot->dirty) return NCCLX_SUCCESS;
     pmix_status_t status = PMIx_Commit();
-    if (status != PMIX_SUCCESS) return base_error(NCCLX_ERR_BOOTSTRAP, "cannot hand published keys to the PMIx server: %s", PMIx_Error_string(status));
+    if (status != PMIX_SUCCESS)
+        return base_error(NCCLX_ERR_BOOTSTRAP, "cannot hand published keys to the PMIx server: %s", PMIx_Error_string(status));
     boot->dirty = false;
     return NCCLX_SUCCESS;
 }
@@ -82,8 +84,8 @@ static int ask(struct bootstrap *boot, int rank, const char *key, uint64_t timeo
     return NCCLX_SUCCESS;
 }
 
-/* A server says "not found" at once when the rank has committed other keys, and "timeout" when an earlier question ran out: neither says that
- * the key will not come. */
+/* A server says "not found" at once when the rank has committed other keys, and "timeout" when an earlier question ran out: neither
+ * says that the key will not come. */
 static bool may_come(pmix_status_t status)
 {
     return status == PMIX_ERR_NOT_FOUND || status == PMIX_ERR_TIMEOUT;
@@ -112,7 +114,8 @@ static int get(struct bootstrap *boot, int rank, const char *key, uint64_t timeo
     }
     if (may_come(status))
         return base_error(NCCLX_ERR_TIMEOUT, "rank %d did not publish %s within %.3f s", rank, key, (double)timeout_ns / 1e9);
-    if (status != PMIX_SUCCESS || !card) return base_error(NCCLX_ERR_BOOTSTRAP, "no key %s of rank %d: %s", key, rank, PMIx_Error_string(status));
+    if (status != PMIX_SUCCESS || !card)
+        return base_error(NCCLX_ERR_BOOTSTRAP, "no key %s of rank %d: %s", key, rank, PMIx_Error_string(status));
     int error = copy_value(card, rank, key, value, bytes);
     PMIX_VALUE_RELEASE(card);
     return error;
@@ -122,7 +125,8 @@ int bootstrap_get(struct ncclx_rt *rt, int rank, const char *key, void **value, 
 {
     int error = check_key(key);
     if (error) return error;
-    if (rank < 0 || rank >= rt->job.size) return base_error(NCCLX_ERR_RANK, "key %s of rank %d: the job has %d ranks", key, rank, rt->job.size);
+    if (rank < 0 || rank >= rt->job.size)
+        return base_error(NCCLX_ERR_RANK, "key %s of rank %d: the job has %d ranks", key, rank, rt->job.size);
     if (timeout_ms < 1) return base_error(NCCLX_ERR_INTERNAL, "key %s of rank %d: a time limit of %d ms", key, rank, timeout_ms);
     if (!rt->bootstrap) return base_error(NCCLX_ERR_BOOTSTRAP, "key %s: a job of one has no published keys", key);
     return get(rt->bootstrap, rank, key, (uint64_t)timeout_ms * 1000000, value, bytes);

@@ -97,8 +97,8 @@ int bootstrap_init(struct ncclx_rt *rt)
     if (status != PMIX_SUCCESS) {
         base_free(AREA_BOOTSTRAP, boot); /* no PMIx_Finalize: after this failure 4.2 crashes in it */
         return base_error(NCCLX_ERR_BOOTSTRAP,
-                          "the environment names a PMIx server (PMIX_NAMESPACE=%s), which cannot be reached: %s; start the program with ncclxrun or "
-                          "srun --mpi=pmix, or unset PMIX_*",
+                          "the environment names a PMIx server (PMIX_NAMESPACE=%s), which cannot be reached: %s; start the program "
+                          "with ncclxrun or srun --mpi=pmix, or unset PMIX_*",
                           getenv("PMIX_NAMESPACE") ? getenv("PMIX_NAMESPACE") : "", PMIx_Error_string(status));
     }
     rt->bootstrap = boot;

@@ -31,8 +31,8 @@ pmix_info_t *bootstrap_call_fence_info(struct bootstrap_call *call, bool collect
 void bootstrap_call_answer(struct bootstrap_call *call, pmix_status_t status, const pmix_value_t *value);
 /* For a call that PMIx refused to take, or answered at once: no answer will come. */
 void bootstrap_call_drop(struct bootstrap_call *call);
-/* Waits for the answer and ends the call. timeout_ns 0: the deadline of NCCLX_TIMEOUT, if any. *status is PMIx' answer; *value, when asked for,
- * is freed with PMIx_Value_free or PMIX_VALUE_RELEASE. TIMEOUT or ABORTED when no answer came. `what` names the wait in a dump. */
+/* Waits for the answer and ends the call. timeout_ns 0: the deadline of NCCLX_TIMEOUT, if any. *status is PMIx' answer; *value, when
+ * asked for, is freed with PMIX_VALUE_RELEASE. TIMEOUT or ABORTED when no answer came. `what` names the wait in a dump. */
 int bootstrap_call_wait(struct bootstrap_call *call, struct ncclx_rt *rt, const char *what, uint64_t timeout_ns, pmix_status_t *status,
                         pmix_value_t **value);
 
@@ -42,7 +42,7 @@ int bootstrap_call_wait(struct bootstrap_call *call, struct ncclx_rt *rt, const 
 bool bootstrap_value_number(const pmix_value_t *value, uint64_t *number);
 /* A text; null when it is not one. Valid as long as the value. */
 const char *bootstrap_value_text(const pmix_value_t *value);
-/* "0,3,4" into ascending unique ranks below `size`, to be freed by base_free(AREA_BOOTSTRAP). Comes from outside: anything else is false. */
+/* "0,3,4" into ascending unique ranks below `size`, to be freed by base_free(AREA_BOOTSTRAP). From outside: anything else is false. */
 bool bootstrap_parse_ranks(const char *text, int size, int **ranks, int *count);
 /* A value about the whole job, or, with a host, about this job on that host. Only what the server gave us at the start is looked at. */
 pmix_status_t bootstrap_job_value(struct bootstrap *boot, const char *key, const char *host, pmix_value_t **value);

@@ -169,8 +169,8 @@ static int fill_local_ranks(struct bootstrap *boot, struct base_job *job)
                       job->node_name);
 }
 
-/* Other process managers do not tell whether ranks share cores. A rank may be bound to a part of what the node's ranks have together; what Slurm gave
- * the step on this node is then the better figure. In doubt a rank yields: on a core of its own that costs little. */
+/* Other process managers do not tell whether ranks share cores. A rank may be bound to a part of what the node's ranks have together;
+ * what Slurm gave the step on this node is then the better figure. In doubt a rank yields: on a core of its own that costs little. */
 static bool guess_oversubscribed(const struct base_job *job)
 {
     cpu_set_t allowed;
@@ -190,8 +190,9 @@ static int check_launcher(struct bootstrap *boot, struct base_job *job)
     const char *version = bootstrap_value_text(value);
     job->own_launcher = true;
     if (!version || strcmp(version, PACKAGE_VERSION))
-        error = base_error(NCCLX_ERR_BOOTSTRAP, "this program uses ncclx %s, but ncclxrun %s started it: use the ncclxrun of the same version",
-                           PACKAGE_VERSION, version ? version : "of another kind");
+        error = base_error(NCCLX_ERR_BOOTSTRAP,
+                           "this program uses ncclx %s, but ncclxrun %s started it: use the ncclxrun of the same version", PACKAGE_VERSION,
+                           version ? version : "of another kind");
     PMIX_VALUE_RELEASE(value);
     return error;
 }

@@ -83,12 +83,14 @@ int bootstrap_segment_open(char *where, int holder, int *fd)
     char who[32];
     if (holder < 0) snprintf(who, sizeof who, "the launcher");
     else snprintf(who, sizeof who, "rank %d", holder);
-    if (!bootstrap_segment_parse(where, &name)) return base_error(NCCLX_ERR_BOOTSTRAP, "%s published shared memory at a place that is not ours", who);
+    if (!bootstrap_segment_parse(where, &name))
+        return base_error(NCCLX_ERR_BOOTSTRAP, "%s published shared memory at a place that is not ours", who);
     *fd = open(where, O_RDWR | O_CLOEXEC);
     if (*fd < 0) return base_error(NCCLX_ERR_UNREACHABLE, "cannot open the shared memory of %s, %s: %s", who, where, strerror(errno));
     if (is_memory(*fd, name)) return NCCLX_SUCCESS;
     close(*fd);
-    return base_error(NCCLX_ERR_UNREACHABLE, "%s is not the shared memory of %s: it is on another host or in another container", where, who);
+    return base_error(NCCLX_ERR_UNREACHABLE, "%s is not the shared memory of %s: that is on another host or in another container", where,
+                      who);
 }
 
 /* The launcher's memory on a node. */

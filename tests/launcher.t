@@ -92,7 +92,7 @@ new_mark
 { repeat 250 3 -n 2 sh -c 'exit 3' >"$scratch/a" 2>"$scratch/a.err" & repeat 250 3 -n 2 sh -c 'exit 3' >"$scratch/b" 2>"$scratch/b.err"; wait; }
 is "500 times exit 3 is 500 times 3" "0 0" "$(cat "$scratch/a" "$scratch/b" | paste -sd' ')"
 nothing_left "500 jobs leave nothing"
-times=20; [ -n "${TEST_LONG-}" ] && times=200
+times=${TEST_LAUNCHES:-200}
 new_mark
 is "$times times 64 ranks of true" 0 "$(repeat $times 0 -n 64 true 2>"$scratch/c.err")"
 diag $(cat "$scratch"/[abc].err | head -5)

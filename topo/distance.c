@@ -23,8 +23,9 @@ int topo_distance(struct ncclx_rt *rt, int rank)
 const char *topo_distance_name(int distance)
 {
     static const char *const names[] = {
-        [NCCLX_DISTANCE_SELF] = "self",         [NCCLX_DISTANCE_NODE] = "node",     [NCCLX_DISTANCE_RACK] = "rack",      [NCCLX_DISTANCE_ZONE] = "zone",
-        [NCCLX_DISTANCE_BUILDING] = "building", [NCCLX_DISTANCE_CAMPUS] = "campus", [NCCLX_DISTANCE_UNKNOWN] = "unknown",
+        [NCCLX_DISTANCE_SELF] = "self", [NCCLX_DISTANCE_NODE] = "node", [NCCLX_DISTANCE_RACK] = "rack",
+        [NCCLX_DISTANCE_ZONE] = "zone", [NCCLX_DISTANCE_BUILDING] = "building", [NCCLX_DISTANCE_CAMPUS] = "campus",
+        [NCCLX_DISTANCE_UNKNOWN] = "unknown",
     };
     return distance >= 0 && (size_t)distance < sizeof names / sizeof names[0] ? names[distance] : "none";
 }

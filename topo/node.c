@@ -17,9 +17,13 @@ static const struct {
     const char *name; /* as the launcher's options have it */
     hwloc_obj_type_t type;
 } kinds[] = {
-    [TOPO_HWTHREAD] = {"hwthread", HWLOC_OBJ_PU},      [TOPO_CORE] = {"core", HWLOC_OBJ_CORE}, [TOPO_L2CACHE] = {"l2cache", HWLOC_OBJ_L2CACHE},
-    [TOPO_L3CACHE] = {"l3cache", HWLOC_OBJ_L3CACHE},   [TOPO_NUMA] = {"numa", HWLOC_OBJ_NUMANODE},
-    [TOPO_PACKAGE] = {"package", HWLOC_OBJ_PACKAGE},   [TOPO_MACHINE] = {"machine", HWLOC_OBJ_MACHINE},
+    [TOPO_HWTHREAD] = {"hwthread", HWLOC_OBJ_PU},
+    [TOPO_CORE] = {"core", HWLOC_OBJ_CORE},
+    [TOPO_L2CACHE] = {"l2cache", HWLOC_OBJ_L2CACHE},
+    [TOPO_L3CACHE] = {"l3cache", HWLOC_OBJ_L3CACHE},
+    [TOPO_NUMA] = {"numa", HWLOC_OBJ_NUMANODE},
+    [TOPO_PACKAGE] = {"package", HWLOC_OBJ_PACKAGE},
+    [TOPO_MACHINE] = {"machine", HWLOC_OBJ_MACHINE},
 };
 
 /* ---- Discovery ------------------------------------------------------------------------------------------------ */

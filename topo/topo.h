@@ -21,8 +21,8 @@ struct topo_node;
 
 enum topo_object { TOPO_HWTHREAD, TOPO_CORE, TOPO_L2CACHE, TOPO_L3CACHE, TOPO_NUMA, TOPO_PACKAGE, TOPO_MACHINE };
 
-/* Discovers this machine within the cpus this process may use. HWLOC_SYNTHETIC and HWLOC_XMLFILE describe another one, for tests of placement; binding is
- * then ERR_UNSUPPORTED. */
+/* Discovers this machine within the cpus this process may use. HWLOC_SYNTHETIC and HWLOC_XMLFILE describe another one, for tests of
+ * placement; binding is then ERR_UNSUPPORTED. */
 int topo_node_discover(struct topo_node **node);
 void topo_node_release(struct topo_node *node);
 /* Objects of a kind which hold at least one allowed cpu. 0: the machine has no such caches. */
