@@ -1,5 +1,6 @@
-/* child.c - vfork and exec. The daemon is large (PMIx, hwloc) and threaded: a vforked child copies no page tables, and does only what is allowed between
- * fork and exec. It shares the daemon's memory until then, which is how it reports what failed. */
+/* child.c - vfork and exec. The daemon is large (PMIx, hwloc) and threaded: a vforked child copies no page tables, and
+ * does only what is allowed between fork and exec. It shares the daemon's memory until then, which is how it reports
+ * what failed. */
 #include "config.h"
 
 #include "launcher/child.h"
@@ -43,7 +44,8 @@ int child_find_program(const char *name, char *const *environment, struct child_
     if (!program->places) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the places of %s", name);
     if (strchr(name, '/')) {
         program->places[0] = base_strdup(AREA_LAUNCHER, name);
-        return program->places[0] ? NCCLX_SUCCESS : base_error(NCCLX_ERR_NO_MEM, "memory is short for the name of %s", name);
+        return program->places[0] ? NCCLX_SUCCESS
+                                  : base_error(NCCLX_ERR_NO_MEM, "memory is short for the name of %s", name);
     }
     for (int i = 0;; i++) {
         size_t length = strcspn(path, ":");

@@ -17,11 +17,11 @@ struct child {
     struct child_program *program;
     char *const *argv;
     char *const *environment;
-    const char *directory;      /* null: where the daemon is */
+    const char *directory; /* null: where the daemon is */
     int stdio[3];
-    const void *cpus;           /* kernel cpu set; null: not bound */
+    const void *cpus; /* kernel cpu set; null: not bound */
     size_t cpus_bytes;
-    struct rlimit files;        /* the user's limit, which the daemon has raised for itself */
+    struct rlimit files; /* the user's limit, which the daemon has raised for itself */
 };
 
 enum child_step { CHILD_STARTED, CHILD_FORK, CHILD_DIRECTORY, CHILD_BIND, CHILD_PROGRAM };

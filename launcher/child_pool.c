@@ -71,7 +71,8 @@ int child_pool_open(int jobs, struct child_pool **out)
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->work, NULL);
     pthread_cond_init(&pool->idle, NULL);
-    if (jobs > 1) start_threads(pool, (jobs < POOL_MAX_THREADS ? jobs : POOL_MAX_THREADS) - 1); /* the caller works too */
+    if (jobs > 1)
+        start_threads(pool, (jobs < POOL_MAX_THREADS ? jobs : POOL_MAX_THREADS) - 1); /* the caller works too */
     return NCCLX_SUCCESS;
 }
 

@@ -1,5 +1,6 @@
-/* child_pool.h - threads that start ranks side by side. A thread that vforks sleeps until its child has called exec; several of them keep all cores
- * busy. They stay until the process ends, because a child's parent-death signal is sent when the thread that made it ends. */
+/* child_pool.h - threads that start ranks side by side. A thread that vforks sleeps until its child has called exec;
+ * several of them keep all cores busy. They stay until the process ends, because a child's parent-death signal is sent
+ * when the thread that made it ends. */
 #ifndef LAUNCHER_CHILD_POOL_H
 #define LAUNCHER_CHILD_POOL_H
 
@@ -11,7 +12,7 @@ struct child_pool;
 
 struct child_job {
     struct child child;
-    bool tried;            /* false: an earlier one failed first */
+    bool tried; /* false: an earlier one failed first */
     enum child_step step;
     pid_t pid;
     int error;

@@ -12,7 +12,8 @@
 #define CPUS_MAX_INDEX 65535
 #define CPUS_LIST_BYTES 16384
 
-static const enum topo_object level_objects[MAP_LEVELS] = {TOPO_HWTHREAD, TOPO_CORE, TOPO_L2CACHE, TOPO_L3CACHE, TOPO_NUMA, TOPO_PACKAGE};
+static const enum topo_object level_objects[MAP_LEVELS] = {TOPO_HWTHREAD, TOPO_CORE, TOPO_L2CACHE,
+                                                           TOPO_L3CACHE,  TOPO_NUMA, TOPO_PACKAGE};
 
 static int fill_indexes(struct cpus *cpus)
 {
@@ -23,8 +24,10 @@ static int fill_indexes(struct cpus *cpus)
         char number[32];
         topo_node_cpus(cpus->node, TOPO_HWTHREAD, i, number, sizeof number);
         int index = 0;
-        for (const char *at = number; *at >= '0' && *at <= '9' && index <= CPUS_MAX_INDEX; at++) index = index * 10 + (*at - '0');
-        if (!number[0] || index > CPUS_MAX_INDEX) return base_error(NCCLX_ERR_LIMIT, "cpu '%s' has too large a number", number);
+        for (const char *at = number; *at >= '0' && *at <= '9' && index <= CPUS_MAX_INDEX; at++)
+            index = index * 10 + (*at - '0');
+        if (!number[0] || index > CPUS_MAX_INDEX)
+            return base_error(NCCLX_ERR_LIMIT, "cpu '%s' has too large a number", number);
         cpus->table[i].os_index = index;
     }
     return NCCLX_SUCCESS;
@@ -39,7 +42,8 @@ static int fill_level(struct cpus *cpus, enum map_level level)
         size_t bytes;
         topo_node_cpus(cpus->node, level_objects[level], object, list, sizeof list);
         cpu_set_t *set = cpus_set(list, &bytes);
-        if (!set) return base_error(NCCLX_ERR_INTERNAL, "the cpus of %s %d cannot be listed", map_level_name(level), object);
+        if (!set)
+            return base_error(NCCLX_ERR_INTERNAL, "the cpus of %s %d cannot be listed", map_level_name(level), object);
         for (int i = 0; i < cpus->count; i++)
             if (CPU_ISSET_S((size_t)cpus->table[i].os_index, bytes, set)) cpus->table[i].object[level] = object;
         CPU_FREE(set);
@@ -51,19 +55,13 @@ int cpus_discover(struct cpus *cpus)
 {
     int code;
     *cpus = (struct cpus){0};
-    /* hwloc's plugins look for graphics cards and such, and bring X11 and XML libraries: half of the time of a discovery of cpus. */
+    /* hwloc's plugins look for graphics cards and such, and bring X11 and XML libraries: half of the time of a
+     * discovery of cpus. */
     setenv("HWLOC_PLUGINS_PATH", "/dev/null", 0);
     if ((code = topo_node_discover(&cpus->node)) || (code = fill_indexes(cpus))) return code;
     for (int level = 0; level < MAP_LEVELS; level++)
         if ((code = fill_level(cpus, (enum map_level)level))) return code;
     return NCCLX_SUCCESS;
-}
-
-void cpus_release(struct cpus *cpus)
-{
-    topo_node_release(cpus->node);
-    base_free(AREA_LAUNCHER, cpus->table);
-    *cpus = (struct cpus){0};
 }
 
 /* A number up to CPUS_MAX_INDEX, or -1. */

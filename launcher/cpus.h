@@ -1,4 +1,5 @@
-/* cpus.h - the hardware threads that ranks of this node may use, with the cores, caches, NUMA nodes and packages they are in. */
+/* cpus.h - the hardware threads that ranks of this node may use, with the cores, caches, NUMA nodes and packages they
+ * are in. */
 #ifndef LAUNCHER_CPUS_H
 #define LAUNCHER_CPUS_H
 
@@ -11,8 +12,8 @@ struct cpus {
     struct topo_node *node;
 };
 
+/* Once a process: what it finds stays. */
 int cpus_discover(struct cpus *cpus);
-void cpus_release(struct cpus *cpus);
 /* A list such as "0-3,8" as a kernel cpu set; null when it is malformed or memory is short. CPU_FREE it. */
 void *cpus_set(const char *list, size_t *bytes);
 

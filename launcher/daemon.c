@@ -1,4 +1,5 @@
-/* daemon.c - ncclxd: the event loop of a node. The link brings orders; deaths of ranks, their output and what they ask the PMIx server go back. */
+/* daemon.c - ncclxd: the event loop of a node. The link brings orders; deaths of ranks, their output and what they ask
+ * the PMIx server go back. */
 #include "config.h"
 
 #include "launcher/daemon.h"
@@ -17,7 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define DAEMON_ORPHAN_GRACE_NS (2 * BASE_NS_PER_S) /* at most, when the front end is gone: all is to be over after 5 seconds */
+#define DAEMON_ORPHAN_GRACE_NS                                                                                         \
+    (2 * BASE_NS_PER_S) /* at most, when the front end is gone: all is to be over after 5 seconds */
 #define DAEMON_STOP_NS (BASE_NS_PER_S / 10)
 #define DAEMON_KILL_AGAIN_NS (BASE_NS_PER_S / 20)
 
@@ -31,7 +33,8 @@ void daemon_trouble(struct daemon *daemon, const char *text)
 
 static void arm(struct event *timer, uint64_t ns)
 {
-    struct timeval delay = {.tv_sec = (time_t)(ns / BASE_NS_PER_S), .tv_usec = (suseconds_t)(ns % BASE_NS_PER_S / 1000)};
+    struct timeval delay = {.tv_sec = (time_t)(ns / BASE_NS_PER_S),
+                            .tv_usec = (suseconds_t)(ns % BASE_NS_PER_S / 1000)};
     event_add(timer, &delay);
 }
 
@@ -65,7 +68,8 @@ void daemon_end(struct daemon *daemon, bool at_once)
     }
 }
 
-/* Every process of the job is gone. What they wrote is still in pipes, which daemon_drain_streams empties as fast as the link takes it. */
+/* Every process of the job is gone. What they wrote is still in pipes, which daemon_drain_streams empties as fast as
+ * the link takes it. */
 static void finish_job(struct daemon *daemon)
 {
     if (daemon->gone) return;
@@ -113,8 +117,10 @@ static void on_child(evutil_socket_t fd, short what, void *arg)
             if (rank) report_exit(daemon, rank, status);
             continue;
         }
-        if (pid < 0 && errno == ECHILD) finish_job(daemon);
-        else if (pid == 0 && daemon->running == 0) daemon_end(daemon, false); /* what ranks left behind */
+        if (pid < 0 && errno == ECHILD)
+            finish_job(daemon);
+        else if (pid == 0 && daemon->running == 0)
+            daemon_end(daemon, false); /* what ranks left behind */
         return;
     }
 }
@@ -158,13 +164,17 @@ static int start_server(struct daemon *daemon)
     int local = 0;
     for (int i = 0; i < launch->rank_count; i++) local += launch->ranks[i].node == launch->node;
     oversubscribed[launch->node] = local > daemon->cpus.count;
-    struct server_options options = {.launch = launch, .oversubscribed = oversubscribed, .scratch = daemon->scratch, .segment = segment,
+    struct server_options options = {.launch = launch,
+                                     .oversubscribed = oversubscribed,
+                                     .scratch = daemon->scratch,
+                                     .segment = segment,
                                      .topology = topo_node_hwloc(daemon->cpus.node)};
     int code = server_start(&options, &events, daemon, &daemon->server);
     base_free(AREA_LAUNCHER, oversubscribed);
     if (code) return code;
     daemon->upcalls = event_new(daemon->base, server_fd(daemon->server), EV_READ | EV_PERSIST, on_upcall, daemon);
-    if (!daemon->upcalls || event_add(daemon->upcalls, NULL)) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the event loop");
+    if (!daemon->upcalls || event_add(daemon->upcalls, NULL))
+        return base_error(NCCLX_ERR_NO_MEM, "memory is short for the event loop");
     return NCCLX_SUCCESS;
 }
 
@@ -183,13 +193,16 @@ static void on_guard_died(evutil_socket_t fd, short what, void *arg)
     struct daemon *daemon = arg;
     (void)fd, (void)what;
     daemon_refuse(daemon, 1, "the daemon ncclxd was killed (its guard); ending the job");
-    if (daemon->phase == DAEMON_IDLE) event_base_loopbreak(daemon->base);
-    else daemon_end(daemon, true);
+    if (daemon->phase == DAEMON_IDLE)
+        event_base_loopbreak(daemon->base);
+    else
+        daemon_end(daemon, true);
 }
 
 static int on_launch(struct daemon *daemon, const struct frame *frame)
 {
-    if (daemon->phase != DAEMON_IDLE) return base_error(NCCLX_ERR_TRANSPORT, "a second launch order came over the link");
+    if (daemon->phase != DAEMON_IDLE)
+        return base_error(NCCLX_ERR_TRANSPORT, "a second launch order came over the link");
     int code = message_read_launch(frame, &daemon->launch);
     if (code) return code;
     daemon->phase = DAEMON_RUNNING;
@@ -214,8 +227,8 @@ static void on_stop_timer(evutil_socket_t fd, short what, void *arg)
     signal_groups(arg, SIGSTOP);
 }
 
-/* Signals the process groups of the ranks, as a terminal would. TSTP stops nobody here by itself: the kernel ignores it in a session without a parent.
- * So STOP follows, after a while in which those that handle TSTP do so. */
+/* Signals the process groups of the ranks, as a terminal would. TSTP stops nobody here by itself: the kernel ignores it
+ * in a session without a parent. So STOP follows, after a while in which those that handle TSTP do so. */
 static void signal_ranks(struct daemon *daemon, int number)
 {
     if (number == SIGTSTP) arm(daemon->stop_timer, DAEMON_STOP_NS);
@@ -231,7 +244,8 @@ static int on_frame(void *arg, const struct frame *frame)
     const void *data;
     frame_read(&reader, frame);
     switch (frame->type) {
-    case MESSAGE_LAUNCH: return on_launch(daemon, frame);
+    case MESSAGE_LAUNCH:
+        return on_launch(daemon, frame);
     case MESSAGE_SIGNAL: {
         uint32_t number = frame_get_u32(&reader);
         if (!frame_read_all(&reader) || number == 0 || number >= NSIG) return message_malformed(frame);
@@ -258,7 +272,8 @@ static int on_frame(void *arg, const struct frame *frame)
         daemon_close_output(daemon, descriptor);
         return NCCLX_SUCCESS;
     }
-    default: return message_malformed(frame);
+    default:
+        return message_malformed(frame);
     }
 }
 
@@ -275,8 +290,10 @@ static void on_link_closed(void *arg, const char *message)
     daemon->alone = true;
     daemon_close_output(daemon, STDOUT_FILENO);
     daemon_close_output(daemon, STDERR_FILENO);
-    if (daemon->phase == DAEMON_IDLE || daemon->gone) event_base_loopbreak(daemon->base);
-    else daemon_end(daemon, false);
+    if (daemon->phase == DAEMON_IDLE || daemon->gone)
+        event_base_loopbreak(daemon->base);
+    else
+        daemon_end(daemon, false);
 }
 
 /* As many descriptors as the system allows: three for each rank. */
@@ -300,8 +317,12 @@ static void say_hello(struct daemon *daemon)
     struct frame_writer writer;
     getrlimit(RLIMIT_NOFILE, &files);
     getrlimit(RLIMIT_NPROC, &processes);
-    struct message_hello hello = {.version = PACKAGE_VERSION, .node = daemon->node, .scratch = daemon->scratch, .cpus = daemon->cpus.table,
-                                  .cpu_count = daemon->cpus.count, .file_limit = as_int(files.rlim_cur)};
+    struct message_hello hello = {.version = PACKAGE_VERSION,
+                                  .node = daemon->node,
+                                  .scratch = daemon->scratch,
+                                  .cpus = daemon->cpus.table,
+                                  .cpu_count = daemon->cpus.count,
+                                  .file_limit = as_int(files.rlim_cur)};
     if (processes.rlim_cur != RLIM_INFINITY && geteuid() != 0) hello.process_limit = as_int(processes.rlim_cur);
     message_write_hello(&writer, &hello);
     link_send(daemon->link, &writer);
@@ -317,13 +338,15 @@ static int set_up(struct daemon *daemon, int link_fd, int guard_fd)
     signal(SIGPIPE, SIG_IGN);
     int signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     daemon->base = event_base_new();
-    if (!daemon->base || signals < 0) return base_error(NCCLX_ERR_LIMIT, "ncclxd cannot start its event loop: %s", strerror(errno));
+    if (!daemon->base || signals < 0)
+        return base_error(NCCLX_ERR_LIMIT, "ncclxd cannot start its event loop: %s", strerror(errno));
     daemon->reap = event_new(daemon->base, signals, EV_READ | EV_PERSIST, on_child, daemon);
     daemon->end_timer = evtimer_new(daemon->base, on_end_timer, daemon);
     daemon->stop_timer = evtimer_new(daemon->base, on_stop_timer, daemon);
     daemon->guard = event_new(daemon->base, guard_fd, EV_READ, on_guard_died, daemon);
     daemon->link = link_open(daemon->base, link_fd, &events, daemon);
-    if (!daemon->reap || !daemon->end_timer || !daemon->stop_timer || !daemon->guard || !daemon->link || event_add(daemon->reap, NULL) || event_add(daemon->guard, NULL))
+    if (!daemon->reap || !daemon->end_timer || !daemon->stop_timer || !daemon->guard || !daemon->link ||
+        event_add(daemon->reap, NULL) || event_add(daemon->guard, NULL))
         return base_error(NCCLX_ERR_NO_MEM, "memory is short for ncclxd's event loop");
     return NCCLX_SUCCESS;
 }

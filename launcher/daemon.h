@@ -47,15 +47,15 @@ struct daemon {
     int open_streams;
     enum daemon_phase phase;
     struct event *reap, *end_timer, *stop_timer, *upcalls, *guard;
-    struct rlimit files;       /* as the user has set it */
+    struct rlimit files; /* as the user has set it */
     const char *scratch;
     const char *node;
     int segment_fd;
-    bool described;            /* the topology is not this machine's: nothing is bound */
-    bool alone;                /* the front end is gone */
-    bool gone;                 /* no process of the job is left */
+    bool described; /* the topology is not this machine's: nothing is bound */
+    bool alone;     /* the front end is gone */
+    bool gone;      /* no process of the job is left */
     bool input_ended;
-    int inputs_behind;         /* targets that have not taken everything yet */
+    int inputs_behind; /* targets that have not taken everything yet */
 };
 
 /* daemon.c */

@@ -28,7 +28,8 @@ static int prepare_app(struct daemon *daemon, int index, struct start_app *app)
 {
     const struct message_app *order = &daemon->launch.apps[index];
     app->environment = environment_compose(daemon->launch.environment, order->settings, order->setting_count);
-    if (!app->environment) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the environment of %s", order->argv[0]);
+    if (!app->environment)
+        return base_error(NCCLX_ERR_NO_MEM, "memory is short for the environment of %s", order->argv[0]);
     while (app->environment[app->entries]) app->entries++;
     return child_find_program(order->argv[0], app->environment, &app->program);
 }
@@ -40,19 +41,25 @@ static void release_app(struct start_app *app)
 }
 
 /* Says what failed; returns the exit status of the job, as a shell gives it. */
-static int explain(const struct daemon *daemon, const struct message_app *order, int rank, enum child_step step, int error)
+static int explain(const struct daemon *daemon, const struct message_app *order, int rank, enum child_step step,
+                   int error)
 {
     const char *program = order->argv[0], *why = strerror(error);
     switch (step) {
     case CHILD_PROGRAM:
         base_error(NCCLX_ERR_ARG, "cannot run '%.200s' on %s: %s", program, daemon->node, why);
         return error == ENOENT || error == ENOTDIR ? 127 : 126;
-    case CHILD_DIRECTORY: base_error(NCCLX_ERR_ARG, "cannot enter the directory '%.200s' on %s: %s", order->directory, daemon->node, why); return 2;
+    case CHILD_DIRECTORY:
+        base_error(NCCLX_ERR_ARG, "cannot enter the directory '%.200s' on %s: %s", order->directory, daemon->node, why);
+        return 2;
     case CHILD_BIND:
-        base_error(NCCLX_ERR_ARG, "cannot bind rank %d on %s to cpus %s: %s", rank, daemon->node, daemon->launch.ranks[rank].cpus, why);
+        base_error(NCCLX_ERR_ARG, "cannot bind rank %d on %s to cpus %s: %s", rank, daemon->node,
+                   daemon->launch.ranks[rank].cpus, why);
         return 1;
     default:
-        base_error(NCCLX_ERR_LIMIT, "cannot start rank %d on %s: %s; fewer ranks, or a larger limit of processes (ulimit -u)", rank, daemon->node, why);
+        base_error(NCCLX_ERR_LIMIT,
+                   "cannot start rank %d on %s: %s; fewer ranks, or a larger limit of processes (ulimit -u)", rank,
+                   daemon->node, why);
         return 1;
     }
 }
@@ -78,7 +85,8 @@ static int prepare_environment(struct daemon *daemon, struct start_rank *start, 
     size_t added = 0;
     while (start->variables[added]) added++;
     start->environment = base_calloc(AREA_LAUNCHER, (size_t)app->entries + added + 1, sizeof *start->environment);
-    if (!start->environment) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the environment of rank %d", start->rank->rank);
+    if (!start->environment)
+        return base_error(NCCLX_ERR_NO_MEM, "memory is short for the environment of rank %d", start->rank->rank);
     memcpy(start->environment, app->environment, (size_t)app->entries * sizeof *start->environment);
     memcpy(start->environment + app->entries, start->variables, added * sizeof *start->environment);
     return NCCLX_SUCCESS;
@@ -91,20 +99,26 @@ static int prepare_rank(struct daemon *daemon, struct start_rank *start, struct 
     const struct map_rank *mapped = &launch->ranks[number];
     const struct message_app *order = &launch->apps[mapped->app];
     struct child *child = &start->job.child;
-    *child = (struct child){.program = &app->program, .argv = order->argv, .directory = order->directory, .files = daemon->files, .stdio = {-1, -1, -1}};
+    *child = (struct child){.program = &app->program,
+                            .argv = order->argv,
+                            .directory = order->directory,
+                            .files = daemon->files,
+                            .stdio = {-1, -1, -1}};
     child->stdio[0] = launch->input == MESSAGE_INPUT_DIRECT && launch->input_rank == number ? STDIN_FILENO : null_fd;
     if ((code = daemon_open_streams(start->rank, child->stdio, wants_forwarded_input(launch, number)))) return code;
     if ((code = prepare_environment(daemon, start, app))) return code;
     child->environment = start->environment;
     if (!mapped->cpus || daemon->described) return NCCLX_SUCCESS;
     child->cpus = start->cpus = cpus_set(mapped->cpus, &child->cpus_bytes);
-    return child->cpus ? NCCLX_SUCCESS : base_error(NCCLX_ERR_ARG, "rank %d cannot be bound to cpus '%.100s'", number, mapped->cpus);
+    return child->cpus ? NCCLX_SUCCESS
+                       : base_error(NCCLX_ERR_ARG, "rank %d cannot be bound to cpus '%.100s'", number, mapped->cpus);
 }
 
 static void release_start(struct start_rank *start, int null_fd)
 {
     for (int i = 0; i < 3; i++)
-        if (start->job.child.stdio[i] > STDERR_FILENO && start->job.child.stdio[i] != null_fd) close(start->job.child.stdio[i]);
+        if (start->job.child.stdio[i] > STDERR_FILENO && start->job.child.stdio[i] != null_fd)
+            close(start->job.child.stdio[i]);
     if (start->cpus) CPU_FREE(start->cpus);
     base_free(AREA_LAUNCHER, start->environment);
     server_free_environment(start->variables);
@@ -122,7 +136,8 @@ static int settle_rank(struct daemon *daemon, struct start_rank *start)
         return 0;
     }
     if (start->job.step != CHILD_FORK) waitpid(start->job.pid, NULL, 0);
-    return explain(daemon, &daemon->launch.apps[daemon->launch.ranks[rank->rank].app], rank->rank, start->job.step, start->job.error);
+    return explain(daemon, &daemon->launch.apps[daemon->launch.ranks[rank->rank].app], rank->rank, start->job.step,
+                   start->job.error);
 }
 
 /* Some ranks at a time, side by side: descriptors for all at once may be more than the limit. */
@@ -135,7 +150,8 @@ static int start_batch(struct daemon *daemon, struct start_app *apps, int first,
     for (int i = 0; i < count; i++) {
         starts[i].rank = &daemon->ranks[first + i];
         jobs[i] = &starts[i].job;
-        if (!status && prepare_rank(daemon, &starts[i], &apps[daemon->launch.ranks[starts[i].rank->rank].app], null_fd)) status = 1;
+        if (!status && prepare_rank(daemon, &starts[i], &apps[daemon->launch.ranks[starts[i].rank->rank].app], null_fd))
+            status = 1;
     }
     if (!status) child_pool_run(daemon->pool, jobs, count);
     for (int i = 0; i < count; i++) {
@@ -159,7 +175,8 @@ static int make_ranks(struct daemon *daemon)
         if (launch->ranks[i].node != launch->node) continue;
         struct daemon_rank *rank = &daemon->ranks[at++];
         *rank = (struct daemon_rank){.daemon = daemon, .rank = i, .input_fd = -1};
-        for (int j = 0; j < 2; j++) rank->streams[j] = (struct daemon_stream){.rank = rank, .fd = -1, .descriptor = j + 1};
+        for (int j = 0; j < 2; j++)
+            rank->streams[j] = (struct daemon_stream){.rank = rank, .fd = -1, .descriptor = j + 1};
     }
     return NCCLX_SUCCESS;
 }
@@ -186,7 +203,8 @@ static int start_all(struct daemon *daemon, struct start_app *apps)
     if (null_fd < 0 || make_ranks(daemon)) return 1;
     for (int i = 0; i < daemon->launch.app_count && !status; i++) status = prepare_app(daemon, i, &apps[i]) ? 1 : 0;
     daemon->described = !hwloc_topology_is_thissystem(topo_node_hwloc(daemon->cpus.node));
-    if (daemon->described) daemon_trouble(daemon, "no rank is bound: this machine is only described (HWLOC_SYNTHETIC or HWLOC_XMLFILE)");
+    if (daemon->described)
+        daemon_trouble(daemon, "no rank is bound: this machine is only described (HWLOC_SYNTHETIC or HWLOC_XMLFILE)");
     if (!status && child_pool_open(daemon->rank_count, &daemon->pool)) status = 1;
     for (int i = 0; i < daemon->rank_count && !status; i += START_BATCH) status = start_batch(daemon, apps, i, null_fd);
     close(null_fd);

@@ -1,5 +1,5 @@
-/* daemon_streams.c - output of ranks to the link, forwarded input to ranks. A link that is full stops the reading, so that a slow reader of ncclxrun's
- * output slows the ranks down instead of filling memory. */
+/* daemon_streams.c - output of ranks to the link, forwarded input to ranks. A link that is full stops the reading, so
+ * that a slow reader of ncclxrun's output slows the ranks down instead of filling memory. */
 #include "config.h"
 
 #include "launcher/daemon.h"
@@ -73,8 +73,10 @@ void daemon_pause_streams(struct daemon *daemon, bool pause)
         for (int j = 0; j < 2; j++) {
             struct daemon_stream *stream = &daemon->ranks[i].streams[j];
             if (stream->fd < 0) continue;
-            if (pause) event_del(stream->readable);
-            else event_add(stream->readable, NULL);
+            if (pause)
+                event_del(stream->readable);
+            else
+                event_add(stream->readable, NULL);
         }
     }
     if (!pause && daemon->gone) daemon_drain_streams(daemon);
@@ -86,7 +88,8 @@ void daemon_drain_streams(struct daemon *daemon)
         for (int j = 0; j < 2; j++) {
             struct daemon_stream *stream = &daemon->ranks[i].streams[j];
             while (stream->fd >= 0) {
-                if (!daemon->alone && link_unsent(daemon->link) > LINK_HIGH_WATER) return; /* on_drained comes back here */
+                if (!daemon->alone && link_unsent(daemon->link) > LINK_HIGH_WATER)
+                    return; /* on_drained comes back here */
                 read_stream(stream);
             }
         }
@@ -106,7 +109,9 @@ static int open_output(struct daemon_stream *stream, int *child_fd)
 {
     int ends[2];
     struct daemon *daemon = stream->rank->daemon;
-    if (pipe2(ends, O_CLOEXEC)) return base_error(NCCLX_ERR_LIMIT, "no pipe for the output of rank %d: %s", stream->rank->rank, strerror(errno));
+    if (pipe2(ends, O_CLOEXEC))
+        return base_error(NCCLX_ERR_LIMIT, "no pipe for the output of rank %d: %s", stream->rank->rank,
+                          strerror(errno));
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     stream->readable = event_new(daemon->base, ends[0], EV_READ | EV_PERSIST, on_readable, stream);
     if (!stream->readable || event_add(stream->readable, NULL)) {
@@ -175,7 +180,8 @@ void daemon_forward_input(struct daemon *daemon, const void *data, size_t bytes)
 static int open_input(struct daemon_rank *rank, int *child_fd)
 {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC)) return base_error(NCCLX_ERR_LIMIT, "no pipe for the input of rank %d: %s", rank->rank, strerror(errno));
+    if (pipe2(ends, O_CLOEXEC))
+        return base_error(NCCLX_ERR_LIMIT, "no pipe for the input of rank %d: %s", rank->rank, strerror(errno));
     fcntl(ends[1], F_SETFL, O_NONBLOCK);
     rank->input = evbuffer_new();
     rank->writable = event_new(rank->daemon->base, ends[1], EV_WRITE, on_writable, rank);

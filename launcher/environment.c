@@ -19,17 +19,36 @@ static bool matches_any(const char *entry, const char *const *starts)
 
 bool environment_is_foreign(const char *entry)
 {
-    static const char *const starts[] = {"PMIX_", "PMI_", "PMI2_", "PMIX2_", "SLURM_PMI", "SLURM_STEP", "SLURM_PROCID=", "SLURM_LOCALID=",
-                                         "SLURM_NODEID=", "SLURM_GTIDS=", "SLURM_TASK_PID=", "SLURM_LAUNCH_NODE_IPADDR=", "SLURM_SRUN_COMM_",
-                                         "SLURM_TASKS_PER_NODE_STEP", "SLURM_DISTRIBUTION=", "SLURM_UMASK=", "SLURM_PRIO_PROCESS=",
-                                         "SLURM_TOPOLOGY_ADDR_STEP", "SLURM_CPU_BIND", "OMPI_COMM_WORLD_", "OMPI_UNIVERSE_SIZE=", NULL};
+    static const char *const starts[] = {"PMIX_",
+                                         "PMI_",
+                                         "PMI2_",
+                                         "PMIX2_",
+                                         "SLURM_PMI",
+                                         "SLURM_STEP",
+                                         "SLURM_PROCID=",
+                                         "SLURM_LOCALID=",
+                                         "SLURM_NODEID=",
+                                         "SLURM_GTIDS=",
+                                         "SLURM_TASK_PID=",
+                                         "SLURM_LAUNCH_NODE_IPADDR=",
+                                         "SLURM_SRUN_COMM_",
+                                         "SLURM_TASKS_PER_NODE_STEP",
+                                         "SLURM_DISTRIBUTION=",
+                                         "SLURM_UMASK=",
+                                         "SLURM_PRIO_PROCESS=",
+                                         "SLURM_TOPOLOGY_ADDR_STEP",
+                                         "SLURM_CPU_BIND",
+                                         "OMPI_COMM_WORLD_",
+                                         "OMPI_UNIVERSE_SIZE=",
+                                         NULL};
     return matches_any(entry, starts);
 }
 
 bool environment_for_daemon(const char *entry)
 {
-    static const char *const starts[] = {"PATH=", "HOME=", "USER=", "LOGNAME=", "TMPDIR=", "LANG=", "LC_", "TZ=", "HWLOC_", "NCCLX_",
-                                         "ASAN_OPTIONS=", "LSAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS=", NULL};
+    static const char *const starts[] = {
+        "PATH=",  "HOME=",  "USER=",         "LOGNAME=",      "TMPDIR=",        "LANG=",         "LC_", "TZ=",
+        "HWLOC_", "NCCLX_", "ASAN_OPTIONS=", "LSAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS=", NULL};
     return matches_any(entry, starts);
 }
 
@@ -56,7 +75,8 @@ char **environment_compose(char *const *inherited, const char *const *settings, 
     for (char *const *entry = inherited; *entry; entry++)
         if (!environment_is_foreign(*entry)) list[count++] = *entry;
     for (int i = 0; i < setting_count; i++) {
-        bool ours = environment_is_foreign(settings[i]) && !begins_with(settings[i], "PMIX_MCA_"); /* the daemon sets these itself */
+        bool ours = environment_is_foreign(settings[i]) &&
+                    !begins_with(settings[i], "PMIX_MCA_"); /* the daemon sets these itself */
         if (strchr(settings[i], '=') && !ours) count = set_entry(list, count, settings[i]);
     }
     return list;

@@ -19,15 +19,20 @@ int frame_parse(const void *data, size_t bytes, struct frame *frame)
 {
     const unsigned char *header = data;
     memset(frame, 0, sizeof *frame);
-    if (bytes >= 1 && header[0] != 'N') return base_error(NCCLX_ERR_TRANSPORT, "the other end of the link does not speak ncclx frames");
-    if (bytes >= 2 && header[1] != 'X') return base_error(NCCLX_ERR_TRANSPORT, "the other end of the link does not speak ncclx frames");
+    if (bytes >= 1 && header[0] != 'N')
+        return base_error(NCCLX_ERR_TRANSPORT, "the other end of the link does not speak ncclx frames");
+    if (bytes >= 2 && header[1] != 'X')
+        return base_error(NCCLX_ERR_TRANSPORT, "the other end of the link does not speak ncclx frames");
     if (bytes >= 3 && header[2] != FRAME_VERSION)
-        return base_error(NCCLX_ERR_TRANSPORT, "the other end of the link speaks frame version %u, this one %u: install one version of ncclx",
-                          header[2], FRAME_VERSION);
+        return base_error(
+            NCCLX_ERR_TRANSPORT,
+            "the other end of the link speaks frame version %u, this one %u: install one version of ncclx", header[2],
+            FRAME_VERSION);
     if (bytes < FRAME_HEADER_BYTES) return NCCLX_SUCCESS;
     uint32_t length = load_u32(header + 4);
     if (length > FRAME_MAX_PAYLOAD)
-        return base_error(NCCLX_ERR_TRANSPORT, "a frame of %u bytes is announced, above the limit of %u", length, FRAME_MAX_PAYLOAD);
+        return base_error(NCCLX_ERR_TRANSPORT, "a frame of %u bytes is announced, above the limit of %u", length,
+                          FRAME_MAX_PAYLOAD);
     if (bytes - FRAME_HEADER_BYTES < length) return NCCLX_SUCCESS;
     frame->type = header[3];
     frame->payload = header + FRAME_HEADER_BYTES;
@@ -115,11 +120,15 @@ void frame_put_text(struct frame_writer *writer, const char *text)
 
 int frame_finish(struct frame_writer *writer)
 {
-    if (writer->failed) return base_error(NCCLX_ERR_NO_MEM, "memory is short for a message between ncclxrun and ncclxd");
+    if (writer->failed)
+        return base_error(NCCLX_ERR_NO_MEM, "memory is short for a message between ncclxrun and ncclxd");
     size_t length = writer->used - FRAME_HEADER_BYTES;
     if (length > FRAME_MAX_PAYLOAD)
-        return base_error(NCCLX_ERR_LIMIT, "a message between ncclxrun and ncclxd takes %zu bytes, above the limit of %u: pass fewer arguments "
-                          "or a smaller environment", length, FRAME_MAX_PAYLOAD);
+        return base_error(
+            NCCLX_ERR_LIMIT,
+            "a message between ncclxrun and ncclxd takes %zu bytes, above the limit of %u: pass fewer arguments "
+            "or a smaller environment",
+            length, FRAME_MAX_PAYLOAD);
     store_u32(writer->data + 4, (uint32_t)length);
     return NCCLX_SUCCESS;
 }

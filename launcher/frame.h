@@ -1,7 +1,9 @@
-/* frame.h - the bytes between ncclxrun and ncclxd: frames of bounded length with a version, and the writer and reader of what is in them.
+/* frame.h - the bytes between ncclxrun and ncclxd: frames of bounded length with a version, and the writer and reader
+ * of what is in them.
  *
- * A frame is 8 bytes of header (magic 'N' 'X', version, type, payload length as 32 bits little endian) and its payload. Pure: no socket, no clock.
- * Every count and length that comes from the other side is checked here, so that the code above reads fields in peace and asks once at the end. */
+ * A frame is 8 bytes of header (magic 'N' 'X', version, type, payload length as 32 bits little endian) and its payload.
+ * Pure: no socket, no clock. Every count and length that comes from the other side is checked here, so that the code
+ * above reads fields in peace and asks once at the end. */
 #ifndef LAUNCHER_FRAME_H
 #define LAUNCHER_FRAME_H
 
@@ -20,7 +22,8 @@ struct frame {
     size_t total; /* header and payload: what to drop from the stream afterwards; 0: not complete yet */
 };
 
-/* Looks at the front of a stream. NCCLX_SUCCESS with total 0: more is needed. NCCLX_ERR_TRANSPORT: not ours, or another version. */
+/* Looks at the front of a stream. NCCLX_SUCCESS with total 0: more is needed. NCCLX_ERR_TRANSPORT: not ours, or another
+ * version. */
 int frame_parse(const void *data, size_t bytes, struct frame *frame);
 /* How many bytes of the stream frame_parse needs at least to get on; 0 on a bad header. */
 size_t frame_wanted(const void *data, size_t bytes);
@@ -57,7 +60,8 @@ uint64_t frame_get_u64(struct frame_reader *reader);
 const void *frame_get_bytes(struct frame_reader *reader, size_t *bytes);
 /* Points into the frame, ends with a zero byte and holds no other; null when null was sent. */
 const char *frame_get_text(struct frame_reader *reader);
-/* A count of entries that take at least `least` bytes each, so that no count asks for more memory than the frame is worth. */
+/* A count of entries that take at least `least` bytes each, so that no count asks for more memory than the frame is
+ * worth. */
 uint32_t frame_get_count(struct frame_reader *reader, size_t least);
 /* True when nothing failed and nothing is left over. */
 bool frame_read_all(const struct frame_reader *reader);

@@ -1,4 +1,5 @@
-/* front.c - ncclxrun's event loop: from the daemon's greeting to its last word, and what the user is told on the way. */
+/* front.c - ncclxrun's event loop: from the daemon's greeting to its last word, and what the user is told on the way.
+ */
 #include "config.h"
 
 #include "launcher/front.h"
@@ -60,10 +61,11 @@ static int on_hello(struct front *front, const struct frame *frame)
     front->launched = true;
     if (strcmp(hello.version, PACKAGE_VERSION)) {
         base_free(AREA_LAUNCHER, hello.cpus);
-        return base_error(NCCLX_ERR_BOOTSTRAP, "ncclxd on %s is version %s, ncclxrun is %s: install one version", hello.node, hello.version,
-                          PACKAGE_VERSION);
+        return base_error(NCCLX_ERR_BOOTSTRAP, "ncclxd on %s is version %s, ncclxrun is %s: install one version",
+                          hello.node, hello.version, PACKAGE_VERSION);
     }
-    if (front->options.verbose) front_say(front, "ncclxd on %s: %d cpus, files in %s", hello.node, hello.cpu_count, hello.scratch);
+    if (front->options.verbose)
+        front_say(front, "ncclxd on %s: %d cpus, files in %s", hello.node, hello.cpu_count, hello.scratch);
     if (front_launch(front, &hello)) {
         front->options.quiet = false; /* it is the user's request that is wrong */
         front_fail(front, FRONT_EXIT_USAGE, base_error_detail());
@@ -96,7 +98,8 @@ static int on_output(struct front *front, const struct frame *frame)
     uint32_t rank = frame_get_u32(&reader);
     uint8_t descriptor = frame_get_u8(&reader);
     const void *data = frame_get_bytes(&reader, &bytes);
-    if (!frame_read_all(&reader) || rank >= (uint32_t)front->map.rank_count || descriptor < 1 || descriptor > 2) return message_malformed(frame);
+    if (!frame_read_all(&reader) || rank >= (uint32_t)front->map.rank_count || descriptor < 1 || descriptor > 2)
+        return message_malformed(frame);
     output_take(front->output, (int)rank, descriptor, data, bytes);
     return NCCLX_SUCCESS;
 }
@@ -112,7 +115,9 @@ static int on_exited(struct front *front, const struct frame *frame)
     report_exit(&exited, front->node.name, text, sizeof text);
     if (report_is_failure(&exited)) {
         size_t used = strlen(text);
-        if (front->running > 0) snprintf(text + used, sizeof text - used, "; ending the other %d rank%s", front->running, front->running == 1 ? "" : "s");
+        if (front->running > 0)
+            snprintf(text + used, sizeof text - used, "; ending the other %d rank%s", front->running,
+                     front->running == 1 ? "" : "s");
         front_fail(front, report_exit_status(&exited), text);
     } else if (front->options.verbose) {
         front_say(front, "rank %d on %s (pid %d) ended", exited.rank, front->node.name, exited.pid);
@@ -129,9 +134,10 @@ static int on_aborted(struct front *front, const struct frame *frame)
     int abort_code = (int)frame_get_u32(&reader);
     const char *message = frame_get_text(&reader);
     if (!frame_read_all(&reader) || rank >= (uint32_t)front->map.rank_count) return message_malformed(frame);
-    snprintf(text, sizeof text, "rank %u on %s (pid %d) aborted the job with code %d%s%.700s", rank, front->node.name, (int)front->pids[rank],
-             abort_code, message && *message ? ": " : "", message ? message : "");
-    front_fail(front, (abort_code & 0xff) ? (abort_code & 0xff) : 1, text); /* an exit status has 8 bits; an abort is never a success */
+    snprintf(text, sizeof text, "rank %u on %s (pid %d) aborted the job with code %d%s%.700s", rank, front->node.name,
+             (int)front->pids[rank], abort_code, message && *message ? ": " : "", message ? message : "");
+    front_fail(front, (abort_code & 0xff) ? (abort_code & 0xff) : 1,
+               text); /* an exit status has 8 bits; an abort is never a success */
     return NCCLX_SUCCESS;
 }
 
@@ -170,18 +176,27 @@ static int on_frame(void *arg, const struct frame *frame)
     struct front *front = arg;
     if (!front->launched && frame->type != MESSAGE_HELLO) return message_malformed(frame);
     switch (frame->type) {
-    case MESSAGE_HELLO: return on_hello(front, frame);
-    case MESSAGE_STARTED: return on_started(front, frame);
-    case MESSAGE_OUTPUT: return on_output(front, frame);
-    case MESSAGE_EXITED: return on_exited(front, frame);
-    case MESSAGE_ABORTED: return on_aborted(front, frame);
-    case MESSAGE_REFUSED: return on_refused(front, frame);
-    case MESSAGE_TROUBLE: return on_trouble(front, frame);
+    case MESSAGE_HELLO:
+        return on_hello(front, frame);
+    case MESSAGE_STARTED:
+        return on_started(front, frame);
+    case MESSAGE_OUTPUT:
+        return on_output(front, frame);
+    case MESSAGE_EXITED:
+        return on_exited(front, frame);
+    case MESSAGE_ABORTED:
+        return on_aborted(front, frame);
+    case MESSAGE_REFUSED:
+        return on_refused(front, frame);
+    case MESSAGE_TROUBLE:
+        return on_trouble(front, frame);
     case MESSAGE_INPUT_WANTED:
         if (front->input) input_want(front->input);
         return NCCLX_SUCCESS;
-    case MESSAGE_DONE: return on_done(front);
-    default: return message_malformed(frame);
+    case MESSAGE_DONE:
+        return on_done(front);
+    default:
+        return message_malformed(frame);
     }
 }
 
@@ -196,8 +211,11 @@ static void on_link_closed(void *arg, const char *message)
     char text[512];
     if (front->done) return;
     front->daemon_lost = true;
-    if (message) snprintf(text, sizeof text, "%s; ending the job", message);
-    else snprintf(text, sizeof text, "the daemon ncclxd on %s died; ending the job", front->node.name[0] ? front->node.name : "this machine");
+    if (message)
+        snprintf(text, sizeof text, "%s; ending the job", message);
+    else
+        snprintf(text, sizeof text, "the daemon ncclxd on %s died; ending the job",
+                 front->node.name[0] ? front->node.name : "this machine");
     front_fail(front, 1, text);
     if (front->output) output_finish(front->output);
     if (!front->output || output_is_empty(front->output)) end_loop(front);
@@ -214,7 +232,8 @@ static void on_lost(void *arg, int descriptor, const char *reason)
     struct front *front = arg;
     char text[512];
     if (reason) {
-        snprintf(text, sizeof text, "output is lost: %s%s", descriptor == STDOUT_FILENO ? "standard output: " : "", reason);
+        snprintf(text, sizeof text, "output is lost: %s%s", descriptor == STDOUT_FILENO ? "standard output: " : "",
+                 reason);
         front_fail(front, 1, text);
     }
     if (descriptor == 0) return;
@@ -232,7 +251,8 @@ static void on_empty(void *arg)
 
 static void arm(struct event *timer, uint64_t ns)
 {
-    struct timeval delay = {.tv_sec = (time_t)(ns / BASE_NS_PER_S), .tv_usec = (suseconds_t)(ns % BASE_NS_PER_S / 1000)};
+    struct timeval delay = {.tv_sec = (time_t)(ns / BASE_NS_PER_S),
+                            .tv_usec = (suseconds_t)(ns % BASE_NS_PER_S / 1000)};
     event_add(timer, &delay);
 }
 
@@ -244,7 +264,8 @@ static void on_timeout(evutil_socket_t fd, short what, void *arg)
     if (front->done || front->ending) return;
     if (front->status < 0) {
         char text[80];
-        snprintf(text, sizeof text, "the job ran longer than %g seconds (--timeout): ending it", (double)front->options.timeout_ns / 1e9);
+        snprintf(text, sizeof text, "the job ran longer than %g seconds (--timeout): ending it",
+                 (double)front->options.timeout_ns / 1e9);
         front_fail(front, FRONT_EXIT_TIMEOUT, text);
         link_send_empty(front->link, MESSAGE_DUMP);
         arm(front->timeout, FRONT_DUMP_NS);
@@ -284,8 +305,10 @@ int front_run(struct front *front)
         front_fail(front, FRONT_EXIT_USAGE, base_error_detail());
         return front->status;
     }
-    if (open_loop(front)) front_fail(front, FRONT_EXIT_USAGE, base_error_detail());
-    else event_base_dispatch(front->base);
+    if (open_loop(front))
+        front_fail(front, FRONT_EXIT_USAGE, base_error_detail());
+    else
+        event_base_dispatch(front->base);
     link_close(front->link);
     if (front->daemon > 0) front_end_daemon(front);
     output_close(front->output);

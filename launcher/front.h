@@ -25,15 +25,15 @@ struct front {
     struct output *output;
     struct input *input;
     struct map map;
-    struct map_node node;      /* in this release there is one */
+    struct map_node node; /* in this release there is one */
     struct map_cpu *cpus;
-    char scratch[256];         /* the daemon's private directory, once it is known */
+    char scratch[256]; /* the daemon's private directory, once it is known */
     pid_t daemon;
-    pid_t *pids;               /* of the ranks, 0 before they start */
-    int running;               /* ranks */
-    int status;                /* of the job; -1: nothing has failed */
+    pid_t *pids; /* of the ranks, 0 before they start */
+    int running; /* ranks */
+    int status;  /* of the job; -1: nothing has failed */
     bool launched, done, daemon_lost, ending;
-    int end_requests;          /* signals of the user that end the job */
+    int end_requests; /* signals of the user that end the job */
     struct event *signals, *timeout, *patience;
 };
 

@@ -27,7 +27,8 @@
 
 extern char **environ;
 
-/* Beside the launcher in a build tree, in libexec of the same prefix when installed (also when the prefix was moved), else where it was configured. */
+/* Beside the launcher in a build tree, in libexec of the same prefix when installed (also when the prefix was moved),
+ * else where it was configured. */
 static int find_daemon(char *path, size_t bytes)
 {
     char self[PATH_MAX];
@@ -43,7 +44,8 @@ static int find_daemon(char *path, size_t bytes)
     }
     snprintf(path, bytes, "%s/ncclxd", LIBEXECDIR);
     if (access(path, X_OK) == 0) return NCCLX_SUCCESS;
-    return base_error(NCCLX_ERR_BOOTSTRAP, "ncclxd is neither beside ncclxrun nor in %s: is ncclx installed completely?", LIBEXECDIR);
+    return base_error(NCCLX_ERR_BOOTSTRAP,
+                      "ncclxd is neither beside ncclxrun nor in %s: is ncclx installed completely?", LIBEXECDIR);
 }
 
 /* Only async-signal-safe calls: this is between fork and exec. */
@@ -100,7 +102,8 @@ int front_start_daemon(struct front *front, int *link_fd)
     return base_error(NCCLX_ERR_LIMIT, "cannot start ncclxd: %s", strerror(error));
 }
 
-/* Orphans of a killed daemon come to us. Children that ncclxrun had before it was ncclxrun (exec in a script) are in its own session, ranks never. */
+/* Orphans of a killed daemon come to us. Children that ncclxrun had before it was ncclxrun (exec in a script) are in
+ * its own session, ranks never. */
 static void end_leftovers(const struct front *front)
 {
     sweep_kill(getsid(0), LEFTOVERS_MS);
@@ -113,7 +116,8 @@ static bool daemon_ended(pid_t daemon, int timeout_ms)
     int fd = (int)syscall(SYS_pidfd_open, daemon, 0);
     struct pollfd ended = {.fd = fd, .events = POLLIN};
     if (fd >= 0) {
-        while (poll(&ended, 1, timeout_ms) < 0 && errno == EINTR) {}
+        while (poll(&ended, 1, timeout_ms) < 0 && errno == EINTR) {
+        }
         close(fd);
     }
     return waitpid(daemon, NULL, fd >= 0 ? WNOHANG : 0) == daemon;

@@ -19,8 +19,8 @@ extern char **environ;
 static bool is_this_host(const char *name, const char *own)
 {
     size_t short_name = strcspn(own, ".");
-    return !strcmp(name, "localhost") || !strcmp(name, "127.0.0.1") || !strcmp(name, "::1") || !strcmp(name, "[::1]") || !strcmp(name, own) ||
-           (strlen(name) == short_name && !strncmp(name, own, short_name));
+    return !strcmp(name, "localhost") || !strcmp(name, "127.0.0.1") || !strcmp(name, "::1") || !strcmp(name, "[::1]") ||
+           !strcmp(name, own) || (strlen(name) == short_name && !strncmp(name, own, short_name));
 }
 
 int front_check_hosts(struct front *front)
@@ -33,7 +33,8 @@ int front_check_hosts(struct front *front)
     own[sizeof own - 1] = 0;
     for (int i = 0; i < front->host_count; i++) {
         if (!is_this_host(front->hosts[i].name, own))
-            return base_error(NCCLX_ERR_ARG, "--host: '%.100s' is not this machine (%s); this release starts ranks on one machine",
+            return base_error(NCCLX_ERR_ARG,
+                              "--host: '%.100s' is not this machine (%s); this release starts ranks on one machine",
                               front->hosts[i].name, own);
         front->node.slots += front->hosts[i].slots; /* several names of this machine */
     }
@@ -73,8 +74,13 @@ static int map_ranks(struct front *front)
     const struct options *options = &front->options;
     int *ranks = count_ranks(front);
     if (!ranks) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the map");
-    struct map_request request = {.app_ranks = ranks, .app_count = options->app_count, .by = options->by, .by_level = options->by_level,
-                                  .bind = options->bind, .bind_level = options->bind_level, .oversubscribe = options->oversubscribe};
+    struct map_request request = {.app_ranks = ranks,
+                                  .app_count = options->app_count,
+                                  .by = options->by,
+                                  .by_level = options->by_level,
+                                  .bind = options->bind,
+                                  .bind_level = options->bind_level,
+                                  .oversubscribe = options->oversubscribe};
     int code = map_compute(&request, &front->node, 1, &front->map);
     base_free(AREA_LAUNCHER, ranks);
     return code;
@@ -86,11 +92,15 @@ static int check_limits(const struct front *front, const struct message_hello *h
     int ranks = front->map.rank_count;
     long files = (long)ranks * LAUNCH_FILES_PER_RANK + LAUNCH_FILES_SPARE;
     if (files > hello->file_limit)
-        return base_error(NCCLX_ERR_LIMIT, "%d ranks on %s need %ld open files, the limit is %d: start fewer ranks or raise it (ulimit -Hn)", ranks,
-                          hello->node, files, hello->file_limit);
+        return base_error(
+            NCCLX_ERR_LIMIT,
+            "%d ranks on %s need %ld open files, the limit is %d: start fewer ranks or raise it (ulimit -Hn)", ranks,
+            hello->node, files, hello->file_limit);
     if (hello->process_limit && ranks + 2 > hello->process_limit)
-        return base_error(NCCLX_ERR_LIMIT, "%d ranks on %s need more processes than the limit of %d: start fewer ranks or raise it (ulimit -u)", ranks,
-                          hello->node, hello->process_limit);
+        return base_error(
+            NCCLX_ERR_LIMIT,
+            "%d ranks on %s need more processes than the limit of %d: start fewer ranks or raise it (ulimit -u)", ranks,
+            hello->node, hello->process_limit);
     if (front->options.input == OPTIONS_STDIN_RANK && front->options.input_rank >= ranks)
         return base_error(NCCLX_ERR_ARG, "--stdin: there is no rank %d among %d", front->options.input_rank, ranks);
     return NCCLX_SUCCESS;
@@ -98,12 +108,13 @@ static int check_limits(const struct front *front, const struct message_hello *h
 
 static void display_map(struct front *front)
 {
-    front_say(front, "map of %d rank%s: node %s, %d slot%s%s", front->map.rank_count, front->map.rank_count == 1 ? "" : "s", front->node.name,
-              map_slots(&front->node), map_slots(&front->node) == 1 ? "" : "s", front->map.oversubscribed[0] ? ", oversubscribed" : "");
+    front_say(front, "map of %d rank%s: node %s, %d slot%s%s", front->map.rank_count,
+              front->map.rank_count == 1 ? "" : "s", front->node.name, map_slots(&front->node),
+              map_slots(&front->node) == 1 ? "" : "s", front->map.oversubscribed[0] ? ", oversubscribed" : "");
     for (int i = 0; i < front->map.rank_count; i++) {
         const struct map_rank *rank = &front->map.ranks[i];
-        front_say(front, "  rank %d: node %s, local rank %d, program %d (%s), cpus %s", i, front->node.name, rank->local_rank, rank->app,
-                  front->options.apps[rank->app].argv[0], rank->cpus ? rank->cpus : "any");
+        front_say(front, "  rank %d: node %s, local rank %d, program %d (%s), cpus %s", i, front->node.name,
+                  rank->local_rank, rank->app, front->options.apps[rank->app].argv[0], rank->cpus ? rank->cpus : "any");
     }
 }
 
@@ -111,7 +122,8 @@ static void report_bindings(struct front *front)
 {
     for (int i = 0; i < front->map.rank_count; i++) {
         const char *cpus = front->map.ranks[i].cpus;
-        front_say(front, "rank %d on %s is %s%s", i, front->node.name, cpus ? "bound to cpus " : "not bound", cpus ? cpus : "");
+        front_say(front, "rank %d on %s is %s%s", i, front->node.name, cpus ? "bound to cpus " : "not bound",
+                  cpus ? cpus : "");
     }
 }
 
@@ -139,7 +151,8 @@ static int fill_app(struct front *front, const struct options_app *from, struct 
     to->directory = from->directory;
     for (int i = 0; i < from->setting_count; i++) {
         bool whole = strchr(from->settings[i], '=') != NULL;
-        char *setting = whole ? base_strdup(AREA_LAUNCHER, from->settings[i]) : inherited_setting(front, from->settings[i]);
+        char *setting =
+            whole ? base_strdup(AREA_LAUNCHER, from->settings[i]) : inherited_setting(front, from->settings[i]);
         if (setting) to->settings[to->setting_count++] = setting;
     }
     return NCCLX_SUCCESS;
@@ -148,7 +161,8 @@ static int fill_app(struct front *front, const struct options_app *from, struct 
 static void release_apps(struct message_app *apps, int count)
 {
     for (int i = 0; apps && i < count; i++) {
-        for (int j = 0; j < apps[i].setting_count; j++) base_free(AREA_LAUNCHER, (char *)(uintptr_t)apps[i].settings[j]);
+        for (int j = 0; j < apps[i].setting_count; j++)
+            base_free(AREA_LAUNCHER, (char *)(uintptr_t)apps[i].settings[j]);
         base_free(AREA_LAUNCHER, apps[i].settings);
         base_free(AREA_LAUNCHER, apps[i].argv);
     }
@@ -159,7 +173,8 @@ static enum message_input choose_input(const struct options *options)
 {
     if (options->input == OPTIONS_STDIN_NONE) return MESSAGE_INPUT_NONE;
     /* A terminal is not handed over: its new owner would read also while the job is in the background. */
-    return options->input == OPTIONS_STDIN_RANK && !isatty(STDIN_FILENO) ? MESSAGE_INPUT_DIRECT : MESSAGE_INPUT_FORWARDED;
+    return options->input == OPTIONS_STDIN_RANK && !isatty(STDIN_FILENO) ? MESSAGE_INPUT_DIRECT
+                                                                         : MESSAGE_INPUT_FORWARDED;
 }
 
 static void on_input(void *arg, const void *bytes, size_t count)
@@ -176,16 +191,24 @@ static int send_order(struct front *front)
     const struct options *options = &front->options;
     const char *nodes[] = {front->node.name};
     struct frame_writer writer;
-    struct message_launch launch = {.job = front->job, .nodes = nodes, .node_count = 1, .app_count = options->app_count, .environment = environ,
-                                    .ranks = front->map.ranks, .rank_count = front->map.rank_count, .kill_grace_ns = options->kill_grace_ns,
-                                    .input = choose_input(options), .input_rank = options->input == OPTIONS_STDIN_ALL ? -1 : options->input_rank};
+    struct message_launch launch = {.job = front->job,
+                                    .nodes = nodes,
+                                    .node_count = 1,
+                                    .app_count = options->app_count,
+                                    .environment = environ,
+                                    .ranks = front->map.ranks,
+                                    .rank_count = front->map.rank_count,
+                                    .kill_grace_ns = options->kill_grace_ns,
+                                    .input = choose_input(options),
+                                    .input_rank = options->input == OPTIONS_STDIN_ALL ? -1 : options->input_rank};
     launch.apps = base_calloc(AREA_LAUNCHER, (size_t)options->app_count, sizeof *launch.apps);
     int code = launch.apps ? NCCLX_SUCCESS : base_error(NCCLX_ERR_NO_MEM, "memory is short for the launch order");
     for (int i = 0; i < options->app_count && !code; i++) code = fill_app(front, &options->apps[i], &launch.apps[i]);
     if (!code) {
         message_write_launch(&writer, &launch);
         link_send(front->link, &writer);
-        if (launch.input == MESSAGE_INPUT_FORWARDED && (code = input_open(front->base, on_input, front, &front->input)) == NCCLX_SUCCESS)
+        if (launch.input == MESSAGE_INPUT_FORWARDED &&
+            (code = input_open(front->base, on_input, front, &front->input)) == NCCLX_SUCCESS)
             input_want(front->input);
     }
     release_apps(launch.apps, options->app_count);

@@ -1,4 +1,5 @@
-/* front_signals.c - signals that ncclxrun passes on or acts on, taken from a descriptor so that they meet the rest in one loop. */
+/* front_signals.c - signals that ncclxrun passes on or acts on, taken from a descriptor so that they meet the rest in
+ * one loop. */
 #include "config.h"
 
 #include "launcher/front.h"
@@ -67,7 +68,8 @@ static void stop_all(struct front *front)
 
 static void dump(struct front *front)
 {
-    front_say(front, "%d of %d ranks are running; those that called ncclx_init say what they wait for", front->running, front->map.rank_count);
+    front_say(front, "%d of %d ranks are running; those that called ncclx_init say what they wait for", front->running,
+              front->map.rank_count);
     link_send_empty(front->link, MESSAGE_DUMP);
 }
 
@@ -76,10 +78,18 @@ static void take_signal(struct front *front, int number)
     switch (number) {
     case SIGINT:
     case SIGTERM:
-    case SIGHUP: end_by_signal(front, number); break;
-    case SIGQUIT: dump(front); break;
-    case SIGTSTP: stop_all(front); break;
-    default: send_signal(front, number); break;
+    case SIGHUP:
+        end_by_signal(front, number);
+        break;
+    case SIGQUIT:
+        dump(front);
+        break;
+    case SIGTSTP:
+        stop_all(front);
+        break;
+    default:
+        send_signal(front, number);
+        break;
     }
 }
 
@@ -107,6 +117,7 @@ int front_open_signals(struct front *front)
     if (fd < 0) return base_error(NCCLX_ERR_LIMIT, "no descriptor for signals: %s", strerror(errno));
     front->signals = event_new(front->base, fd, EV_READ | EV_PERSIST, on_signal, front);
     front->patience = evtimer_new(front->base, on_impatience, front);
-    if (!front->signals || !front->patience || event_add(front->signals, NULL)) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the event loop");
+    if (!front->signals || !front->patience || event_add(front->signals, NULL))
+        return base_error(NCCLX_ERR_NO_MEM, "memory is short for the event loop");
     return NCCLX_SUCCESS;
 }

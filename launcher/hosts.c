@@ -9,22 +9,28 @@
 
 static int bad_entry(const char *entry, size_t length, const char *why)
 {
-    return base_error(NCCLX_ERR_ARG, "--host: '%.*s' %s; write NAME or NAME:SLOTS", (int)(length < 100 ? length : 100), entry, why);
+    return base_error(NCCLX_ERR_ARG, "--host: '%.*s' %s; write NAME or NAME:SLOTS", (int)(length < 100 ? length : 100),
+                      entry, why);
 }
 
 static bool name_byte(char byte)
 {
-    return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte && strchr("-._@:%[]", byte));
+    return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+           (byte && strchr("-._@:%[]", byte));
 }
 
-/* Splits "name:slots". A name with more than one colon is an IPv6 address without slots, unless it stands in brackets. */
+/* Splits "name:slots". A name with more than one colon is an IPv6 address without slots, unless it stands in brackets.
+ */
 static int parse_entry(const char *entry, size_t length, struct hosts_entry *out)
 {
     size_t name = length;
     const char *colon = memchr(entry, ':', length), *bracket = memchr(entry, ']', length);
-    if (bracket && entry[0] == '[') name = (size_t)(bracket - entry) + 1;
-    else if (colon && !memchr(colon + 1, ':', length - (size_t)(colon + 1 - entry))) name = (size_t)(colon - entry);
-    if (name == 0 || name >= sizeof out->name || (entry[0] == '[' && !bracket)) return bad_entry(entry, length, "has no usable name");
+    if (bracket && entry[0] == '[')
+        name = (size_t)(bracket - entry) + 1;
+    else if (colon && !memchr(colon + 1, ':', length - (size_t)(colon + 1 - entry)))
+        name = (size_t)(colon - entry);
+    if (name == 0 || name >= sizeof out->name || (entry[0] == '[' && !bracket))
+        return bad_entry(entry, length, "has no usable name");
     for (size_t i = 0; i < name; i++)
         if (!name_byte(entry[i])) return bad_entry(entry, length, "is not a host name");
     memset(out, 0, sizeof *out);
@@ -63,7 +69,8 @@ int hosts_parse(const char *text, struct hosts_entry **entries, int *count)
     for (;;) {
         struct hosts_entry entry;
         size_t length = strcspn(text, ",");
-        if ((code = parse_entry(text, length, &entry)) || (code = add_entry(entries, count, &entry)) || !text[length]) break;
+        if ((code = parse_entry(text, length, &entry)) || (code = add_entry(entries, count, &entry)) || !text[length])
+            break;
         text += length + 1;
     }
     if (!code) return NCCLX_SUCCESS;

@@ -42,18 +42,23 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     struct input *input = arg;
     struct timeval delay = {.tv_usec = INPUT_FOREGROUND_US};
     (void)fd, (void)what;
-    if (in_foreground()) read_now(input);
-    else event_add(input->look, &delay);
+    if (in_foreground())
+        read_now(input);
+    else
+        event_add(input->look, &delay);
 }
 
 void input_want(struct input *input)
 {
     if (input->ended) return;
-    if (input->regular) read_now(input);
-    else event_add(input->readable, NULL);
+    if (input->regular)
+        read_now(input);
+    else
+        event_add(input->readable, NULL);
 }
 
-int input_open(struct event_base *base, void (*data)(void *arg, const void *bytes, size_t count), void *arg, struct input **out)
+int input_open(struct event_base *base, void (*data)(void *arg, const void *bytes, size_t count), void *arg,
+               struct input **out)
 {
     struct stat status;
     struct input *input = base_calloc(AREA_LAUNCHER, 1, sizeof *input);
@@ -65,7 +70,8 @@ int input_open(struct event_base *base, void (*data)(void *arg, const void *byte
                      (S_ISCHR(status.st_mode) && !isatty(STDIN_FILENO));
     input->readable = event_new(base, STDIN_FILENO, EV_READ, on_readable, input);
     input->look = evtimer_new(base, on_readable, input);
-    return input->readable && input->look ? NCCLX_SUCCESS : base_error(NCCLX_ERR_NO_MEM, "memory is short for standard input");
+    return input->readable && input->look ? NCCLX_SUCCESS
+                                          : base_error(NCCLX_ERR_NO_MEM, "memory is short for standard input");
 }
 
 void input_close(struct input *input)

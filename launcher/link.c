@@ -16,7 +16,7 @@ struct link {
     struct bufferevent *stream;
     struct link_events events;
     void *arg;
-    bool above;   /* was above the high water mark */
+    bool above; /* was above the high water mark */
     bool paused, closed;
 };
 
@@ -97,15 +97,18 @@ void link_close(struct link *link)
     if (!link) return;
     int fd = bufferevent_getfd(link->stream);
     bufferevent_disable(link->stream, EV_READ | EV_WRITE);
-    bufferevent_free(link->stream); /* completes in the loop, which may never run again: the other side must see the end now */
+    bufferevent_free(
+        link->stream); /* completes in the loop, which may never run again: the other side must see the end now */
     close(fd);
     base_free(AREA_LAUNCHER, link);
 }
 
 void link_send(struct link *link, struct frame_writer *writer)
 {
-    if (!link->closed && frame_finish(writer) == NCCLX_SUCCESS) bufferevent_write(link->stream, writer->data, writer->used);
-    else if (!link->closed) end_link(link, base_error_detail());
+    if (!link->closed && frame_finish(writer) == NCCLX_SUCCESS)
+        bufferevent_write(link->stream, writer->data, writer->used);
+    else if (!link->closed)
+        end_link(link, base_error_detail());
     frame_release(writer);
     if (link_unsent(link) > LINK_HIGH_WATER) link->above = true;
 }

@@ -1,5 +1,5 @@
-/* map.c - the mapping of ranks. Ranks fill the slots of a node before the next, or go round the nodes; inside a node they go round the objects of the
- * level they are mapped by, and within an object round its parts. */
+/* map.c - the mapping of ranks. Ranks fill the slots of a node before the next, or go round the nodes; inside a node
+ * they go round the objects of the level they are mapped by, and within an object round its parts. */
 #include "launcher/map.h"
 
 #include "runtime/base/base.h"
@@ -37,7 +37,8 @@ int map_slots(const struct map_node *node)
     return cores > 0 ? cores : 1;
 }
 
-/* The first node from `start` on with a free slot in this round; when all are full the next round begins at the first node. */
+/* The first node from `start` on with a free slot in this round; when all are full the next round begins at the first
+ * node. */
 static int next_node(const struct map_node *nodes, const struct map *map, int start, long *round)
 {
     for (;; (*round)++, start = 0) {
@@ -56,19 +57,23 @@ static void place_on_nodes(const struct map_request *request, const struct map_n
     for (int app = 0; app < request->app_count; app++) {
         for (int i = 0; i < request->app_ranks[app]; i++) {
             node = next_node(nodes, map, node, &round);
-            map->ranks[map->rank_count++] = (struct map_rank){.node = node, .app = app, .local_rank = map->local_size[node]++};
+            map->ranks[map->rank_count++] =
+                (struct map_rank){.node = node, .app = app, .local_rank = map->local_size[node]++};
             if (request->by == MAP_BY_NODE) node = (node + 1) % map->node_count;
         }
     }
 }
 
-/* The hardware thread a rank starts from: object number local_rank of the level, and within it the next part each time round. */
-static const struct map_cpu *find_place(const struct map_node *node, int local_rank, enum map_level level, enum map_level part)
+/* The hardware thread a rank starts from: object number local_rank of the level, and within it the next part each time
+ * round. */
+static const struct map_cpu *find_place(const struct map_node *node, int local_rank, enum map_level level,
+                                        enum map_level part)
 {
     int objects = map_objects(node, level);
     int object = local_rank % objects, turn = local_rank / objects;
     int parts = 0, last = -1;
-    for (int i = 0; i < node->cpu_count; i++) { /* cpus come sorted by place, so that the threads of a part are neighbours */
+    for (int i = 0; i < node->cpu_count;
+         i++) { /* cpus come sorted by place, so that the threads of a part are neighbours */
         if (node->cpus[i].object[level] != object || node->cpus[i].object[part] == last) continue;
         last = node->cpus[i].object[part];
         parts++;
@@ -104,7 +109,8 @@ static char *list_cpus(const struct map_node *node, enum map_level level, int ob
         int next = -1;
         for (int i = 0; i < node->cpu_count; i++) {
             const struct map_cpu *cpu = &node->cpus[i];
-            if (cpu->object[level] == object && cpu->os_index > highest && (next < 0 || cpu->os_index < next)) next = cpu->os_index;
+            if (cpu->object[level] == object && cpu->os_index > highest && (next < 0 || cpu->os_index < next))
+                next = cpu->os_index;
         }
         if (next >= 0 && last >= 0 && next == last + 1) {
             last = next;
@@ -132,12 +138,14 @@ static int bind_ranks(const struct map_request *request, const struct map_node *
         const struct map_node *node = &nodes[mapped->node];
         enum map_level bind, by = request->by == MAP_BY_OBJECT ? request->by_level : MAP_CORE;
         if (node->cpu_count == 0 || !bind_level(request, map->oversubscribed[mapped->node], &bind)) continue;
-        /* Mapped by the smaller of the two: a rank bound to a core in "--map-by numa" takes the next core of its NUMA node. */
+        /* Mapped by the smaller of the two: a rank bound to a core in "--map-by numa" takes the next core of its NUMA
+         * node. */
         enum map_level part = bind < by ? bind : MAP_CORE;
         if (by == MAP_HWTHREAD) part = MAP_HWTHREAD;
         const struct map_cpu *place = find_place(node, mapped->local_rank, by, part);
         mapped->cpus = list_cpus(node, bind, place->object[bind]);
-        if (!mapped->cpus) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the map of %d ranks", map->rank_count);
+        if (!mapped->cpus)
+            return base_error(NCCLX_ERR_NO_MEM, "memory is short for the map of %d ranks", map->rank_count);
     }
     return NCCLX_SUCCESS;
 }
@@ -148,10 +156,13 @@ static int check_counts(const struct map_request *request, const struct map_node
     for (int i = 0; i < request->app_count; i++) ranks += request->app_ranks[i];
     for (int i = 0; i < node_count; i++) slots += map_slots(&nodes[i]);
     if (ranks < 1 || node_count < 1) return base_error(NCCLX_ERR_ARG, "there is nothing to run: no ranks or no nodes");
-    if (ranks > MAP_MAX_RANKS) return base_error(NCCLX_ERR_ARG, "%ld ranks are more than this release can start (%d)", ranks, MAP_MAX_RANKS);
+    if (ranks > MAP_MAX_RANKS)
+        return base_error(NCCLX_ERR_ARG, "%ld ranks are more than this release can start (%d)", ranks, MAP_MAX_RANKS);
     if (ranks > slots && !request->oversubscribe)
-        return base_error(NCCLX_ERR_ARG, "%ld ranks do not fit into %ld slot%s; leave --no-oversubscribe out, or give slots with --host NAME:SLOTS",
-                          ranks, slots, slots == 1 ? "" : "s");
+        return base_error(
+            NCCLX_ERR_ARG,
+            "%ld ranks do not fit into %ld slot%s; leave --no-oversubscribe out, or give slots with --host NAME:SLOTS",
+            ranks, slots, slots == 1 ? "" : "s");
     *total = (int)ranks;
     return NCCLX_SUCCESS;
 }
@@ -170,7 +181,8 @@ int map_compute(const struct map_request *request, const struct map_node *nodes,
         return base_error(NCCLX_ERR_NO_MEM, "memory is short for the map of %d ranks", total);
     }
     place_on_nodes(request, nodes, map);
-    for (int i = 0; i < node_count; i++) map->oversubscribed[i] = map->local_size[i] > (nodes[i].cpu_count ? nodes[i].cpu_count : 1);
+    for (int i = 0; i < node_count; i++)
+        map->oversubscribed[i] = map->local_size[i] > (nodes[i].cpu_count ? nodes[i].cpu_count : 1);
     if ((code = bind_ranks(request, nodes, map))) map_release(map);
     return code;
 }

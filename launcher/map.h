@@ -1,4 +1,5 @@
-/* map.h - which rank runs where: nodes, slots, places within a node, and the cpus a rank is bound to. Pure: nothing is launched or probed. */
+/* map.h - which rank runs where: nodes, slots, places within a node, and the cpus a rank is bound to. Pure: nothing is
+ * launched or probed. */
 #ifndef LAUNCHER_MAP_H
 #define LAUNCHER_MAP_H
 
@@ -14,7 +15,8 @@ enum map_level { MAP_HWTHREAD, MAP_CORE, MAP_L2CACHE, MAP_L3CACHE, MAP_NUMA, MAP
 enum map_by { MAP_BY_SLOT, MAP_BY_NODE, MAP_BY_OBJECT };
 enum map_bind { MAP_BIND_DEFAULT, MAP_BIND_NONE, MAP_BIND_OBJECT };
 
-/* One hardware thread that ranks may use. object[level] numbers the object of that level which holds it, from 0 without gaps. */
+/* One hardware thread that ranks may use. object[level] numbers the object of that level which holds it, from 0 without
+ * gaps. */
 struct map_cpu {
     int os_index;
     int object[MAP_LEVELS];
@@ -31,7 +33,7 @@ struct map_request {
     const int *app_ranks; /* ranks of each program */
     int app_count;
     enum map_by by;
-    enum map_level by_level;   /* MAP_BY_OBJECT */
+    enum map_level by_level; /* MAP_BY_OBJECT */
     enum map_bind bind;
     enum map_level bind_level; /* MAP_BIND_OBJECT */
     bool oversubscribe;        /* more ranks than slots are allowed */

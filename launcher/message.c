@@ -9,7 +9,8 @@
 
 int message_malformed(const struct frame *frame)
 {
-    return base_error(NCCLX_ERR_TRANSPORT, "a message of type %u on the link between ncclxrun and ncclxd is malformed", frame->type);
+    return base_error(NCCLX_ERR_TRANSPORT, "a message of type %u on the link between ncclxrun and ncclxd is malformed",
+                      frame->type);
 }
 
 void message_write_hello(struct frame_writer *writer, const struct message_hello *hello)
@@ -49,14 +50,16 @@ int message_read_hello(const struct frame *frame, struct message_hello *hello)
     hello->file_limit = get_below(&reader, INT32_MAX);
     hello->process_limit = get_below(&reader, INT32_MAX);
     uint32_t cpus = frame_get_count(&reader, 4 * (1 + MAP_LEVELS));
-    if (reader.failed || cpus > MESSAGE_MAX_CPUS || !hello->version || !hello->node || !hello->scratch) return message_malformed(frame);
+    if (reader.failed || cpus > MESSAGE_MAX_CPUS || !hello->version || !hello->node || !hello->scratch)
+        return message_malformed(frame);
     if (strlen(hello->node) >= MAP_NAME_BYTES) return message_malformed(frame);
     hello->cpus = base_calloc(AREA_LAUNCHER, cpus, sizeof *hello->cpus);
     if (!hello->cpus) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the description of %s", hello->node);
     hello->cpu_count = (int)cpus;
     for (uint32_t i = 0; i < cpus; i++) {
         hello->cpus[i].os_index = get_below(&reader, MESSAGE_MAX_CPUS);
-        for (int level = 0; level < MAP_LEVELS; level++) hello->cpus[i].object[level] = get_below(&reader, MESSAGE_MAX_CPUS);
+        for (int level = 0; level < MAP_LEVELS; level++)
+            hello->cpus[i].object[level] = get_below(&reader, MESSAGE_MAX_CPUS);
     }
     if (frame_read_all(&reader)) return NCCLX_SUCCESS;
     base_free(AREA_LAUNCHER, hello->cpus);
@@ -110,7 +113,8 @@ static char **get_texts(struct frame_reader *reader, int *count)
     char **list = base_calloc(AREA_LAUNCHER, (size_t)texts + 1, sizeof *list);
     *count = (int)texts;
     for (uint32_t i = 0; list && i < texts; i++) {
-        list[i] = (char *)(uintptr_t)frame_get_text(reader); /* storage is ours to hand to execve, which takes no const */
+        list[i] =
+            (char *)(uintptr_t)frame_get_text(reader); /* storage is ours to hand to execve, which takes no const */
         if (!list[i]) reader->failed = true;
     }
     if (!list) reader->failed = true;
@@ -153,7 +157,8 @@ int message_read_launch(const struct frame *frame, struct message_launch *launch
 {
     memset(launch, 0, sizeof *launch);
     launch->storage = base_alloc(AREA_LAUNCHER, frame->bytes);
-    if (!launch->storage) return base_error(NCCLX_ERR_NO_MEM, "memory is short for a launch order of %zu bytes", frame->bytes);
+    if (!launch->storage)
+        return base_error(NCCLX_ERR_NO_MEM, "memory is short for a launch order of %zu bytes", frame->bytes);
     memcpy(launch->storage, frame->payload, frame->bytes);
     struct frame copy = *frame;
     copy.payload = launch->storage;
@@ -171,7 +176,9 @@ int message_read_launch(const struct frame *frame, struct message_launch *launch
     launch->environment = get_texts(&reader, &environment);
     if (!reader.failed) read_apps(&reader, launch);
     if (!reader.failed) read_ranks(&reader, launch);
-    if (frame_read_all(&reader) && launch->job && input <= MESSAGE_INPUT_FORWARDED && launch->input_rank < launch->rank_count) return NCCLX_SUCCESS;
+    if (frame_read_all(&reader) && launch->job && input <= MESSAGE_INPUT_FORWARDED &&
+        launch->input_rank < launch->rank_count)
+        return NCCLX_SUCCESS;
     message_release_launch(launch);
     return message_malformed(frame);
 }

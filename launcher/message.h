@@ -10,32 +10,32 @@
 
 enum message_type {
     /* from ncclxd */
-    MESSAGE_HELLO = 1,      /* struct message_hello */
-    MESSAGE_STARTED,        /* u32 count, then u32 rank, u32 pid each */
-    MESSAGE_OUTPUT,         /* u32 rank, u8 descriptor (1 or 2), bytes; no bytes: its end */
-    MESSAGE_EXITED,         /* struct message_exited */
-    MESSAGE_ABORTED,        /* u32 rank, u32 code, text */
-    MESSAGE_REFUSED,        /* u32 exit status, text: the job cannot start, or go on */
-    MESSAGE_TROUBLE,        /* text: something to tell the user */
-    MESSAGE_INPUT_WANTED,   /* nothing: every reader has taken what was sent */
-    MESSAGE_DONE,           /* nothing: all ranks and what they started are gone, all output is sent */
+    MESSAGE_HELLO = 1,    /* struct message_hello */
+    MESSAGE_STARTED,      /* u32 count, then u32 rank, u32 pid each */
+    MESSAGE_OUTPUT,       /* u32 rank, u8 descriptor (1 or 2), bytes; no bytes: its end */
+    MESSAGE_EXITED,       /* struct message_exited */
+    MESSAGE_ABORTED,      /* u32 rank, u32 code, text */
+    MESSAGE_REFUSED,      /* u32 exit status, text: the job cannot start, or go on */
+    MESSAGE_TROUBLE,      /* text: something to tell the user */
+    MESSAGE_INPUT_WANTED, /* nothing: every reader has taken what was sent */
+    MESSAGE_DONE,         /* nothing: all ranks and what they started are gone, all output is sent */
     /* from ncclxrun */
-    MESSAGE_LAUNCH = 65,    /* struct message_launch */
-    MESSAGE_SIGNAL,         /* u32 signal for every rank */
-    MESSAGE_END,            /* u8: 1 at once, 0 TERM first */
-    MESSAGE_DUMP,           /* nothing */
-    MESSAGE_INPUT,          /* bytes; none: the end */
-    MESSAGE_OUTPUT_CLOSED   /* u8 descriptor: nobody reads it any more */
+    MESSAGE_LAUNCH = 65,  /* struct message_launch */
+    MESSAGE_SIGNAL,       /* u32 signal for every rank */
+    MESSAGE_END,          /* u8: 1 at once, 0 TERM first */
+    MESSAGE_DUMP,         /* nothing */
+    MESSAGE_INPUT,        /* bytes; none: the end */
+    MESSAGE_OUTPUT_CLOSED /* u8 descriptor: nobody reads it any more */
 };
 
 struct message_hello {
-    const char *version;   /* of ncclx */
-    const char *node;      /* what this node calls itself */
-    const char *scratch;   /* the private directory */
-    struct map_cpu *cpus;  /* to be freed with base_free(AREA_LAUNCHER, ...) */
+    const char *version;  /* of ncclx */
+    const char *node;     /* what this node calls itself */
+    const char *scratch;  /* the private directory */
+    struct map_cpu *cpus; /* to be freed with base_free(AREA_LAUNCHER, ...) */
     int cpu_count;
-    int file_limit;        /* descriptors the daemon may hold */
-    int process_limit;     /* processes its user may have; 0: no limit known */
+    int file_limit;    /* descriptors the daemon may hold */
+    int process_limit; /* processes its user may have; 0: no limit known */
 };
 
 enum message_input { MESSAGE_INPUT_NONE, MESSAGE_INPUT_DIRECT, MESSAGE_INPUT_FORWARDED };
@@ -49,24 +49,24 @@ struct message_app {
 
 struct message_launch {
     const char *job;
-    const char **nodes;        /* names, in the job's order */
-    int node_count, node;      /* which of them this daemon is */
+    const char **nodes;   /* names, in the job's order */
+    int node_count, node; /* which of them this daemon is */
     struct message_app *apps;
     int app_count;
-    char **environment;        /* of the ranks, ends with null */
-    struct map_rank *ranks;    /* the whole job; cpus point into storage */
+    char **environment;     /* of the ranks, ends with null */
+    struct map_rank *ranks; /* the whole job; cpus point into storage */
     int rank_count;
     uint64_t kill_grace_ns;
     enum message_input input;
-    int input_rank;            /* -1: all */
-    void *storage;             /* what the texts point into, when decoded */
+    int input_rank; /* -1: all */
+    void *storage;  /* what the texts point into, when decoded */
 };
 
 struct message_exited {
     int rank, pid;
-    int status;       /* as waitpid gives it */
-    bool joined;      /* called ncclx_init (connected to the server) */
-    bool left;        /* and ncclx_finalize */
+    int status;  /* as waitpid gives it */
+    bool joined; /* called ncclx_init (connected to the server) */
+    bool left;   /* and ncclx_finalize */
 };
 
 void message_write_hello(struct frame_writer *writer, const struct message_hello *hello);

@@ -1,6 +1,7 @@
-/* ncclxd.c - the daemon's two processes. The inner one does the work, the outer one is its guard. Whichever way the inner one ends, also by KILL, what
- * its ranks have started comes to the guard as orphans and is killed, and the job's private directory is removed. If the guard is killed, the inner one
- * ends the job and cleans up itself; if both are, the front end does.
+/* ncclxd.c - the daemon's two processes. The inner one does the work, the outer one is its guard. Whichever way the
+ * inner one ends, also by KILL, what its ranks have started comes to the guard as orphans and is killed, and the job's
+ * private directory is removed. If the guard is killed, the inner one ends the job and cleans up itself; if both are,
+ * the front end does.
  *
  * Started by ncclxrun only: ncclxd --link FD --job NAME */
 #include "config.h"
@@ -37,13 +38,16 @@ static bool read_descriptor(const char *text, int *fd)
 /* A name that is one component of a path. */
 static bool is_job_name(const char *text)
 {
-    return *text && *text != '.' && strlen(text) < 128 && strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") == strlen(text);
+    return *text && *text != '.' && strlen(text) < 128 &&
+           strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") == strlen(text);
 }
 
-/* Waits for the daemon's end. When the front end is gone, a daemon that does not come to its end (it may be stopped) is killed. */
+/* Waits for the daemon's end. When the front end is gone, a daemon that does not come to its end (it may be stopped) is
+ * killed. */
 static int await_daemon(pid_t daemon, int link_fd)
 {
-    struct pollfd watched[2] = {{.fd = (int)syscall(SYS_pidfd_open, daemon, 0), .events = POLLIN}, {.fd = link_fd, .events = POLLRDHUP}};
+    struct pollfd watched[2] = {{.fd = (int)syscall(SYS_pidfd_open, daemon, 0), .events = POLLIN},
+                                {.fd = link_fd, .events = POLLRDHUP}};
     int status = 0, timeout_ms = -1;
     while (watched[0].fd >= 0) {
         int ready = poll(watched, 2, timeout_ms);
@@ -53,7 +57,8 @@ static int await_daemon(pid_t daemon, int link_fd)
         timeout_ms = GUARD_PATIENCE_MS;
     }
     if (!watched[0].revents && watched[0].fd >= 0) kill(daemon, SIGKILL);
-    while (waitpid(daemon, &status, 0) < 0 && errno == EINTR) {}
+    while (waitpid(daemon, &status, 0) < 0 && errno == EINTR) {
+    }
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -92,7 +97,8 @@ int main(int argc, char **argv)
 {
     int link_fd, guard_pipe[2];
     char scratch[256];
-    if (argc != 5 || strcmp(argv[1], "--link") || strcmp(argv[3], "--job") || !read_descriptor(argv[2], &link_fd) || !is_job_name(argv[4])) {
+    if (argc != 5 || strcmp(argv[1], "--link") || strcmp(argv[3], "--job") || !read_descriptor(argv[2], &link_fd) ||
+        !is_job_name(argv[4])) {
         fprintf(stderr, "ncclxd: is started by ncclxrun only\n");
         return 2;
     }

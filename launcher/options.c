@@ -1,4 +1,5 @@
-/* options.c - the table of options and its parser. An option's value follows it or is joined with "="; names begin with one or two dashes as listed. */
+/* options.c - the table of options and its parser. An option's value follows it or is joined with "="; names begin with
+ * one or two dashes as listed. */
 #include "launcher/options.h"
 
 #include "runtime/base/base.h"
@@ -61,7 +62,8 @@ static int apply_setting(struct parse *parse, const char *value)
 {
     struct options_app *app = parse->app;
     if (!*value || *value == '=') return bad_value(parse, value, "NAME or NAME=value");
-    const char **settings = base_realloc(AREA_LAUNCHER, app->settings, (size_t)(app->setting_count + 1) * sizeof *settings);
+    const char **settings =
+        base_realloc(AREA_LAUNCHER, app->settings, (size_t)(app->setting_count + 1) * sizeof *settings);
     if (!settings) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the options");
     app->settings = settings;
     app->settings[app->setting_count++] = value;
@@ -225,8 +227,10 @@ static const struct option option_table[] = {
     {"-x", "NAME[=VALUE]", apply_setting, "set a variable for the ranks of this program; repeatable"},
     {"--wdir", "DIR", apply_directory, "start the ranks of this program in DIR"},
     {"--host", "NAME[:SLOTS],...", apply_hosts, "hosts to use; in this release names of this machine"},
-    {"--map-by", "PLACE", apply_map_by, "slot (default), node, hwthread, core, l2cache, l3cache, numa, package or socket"},
-    {"--bind-to", "PLACE", apply_bind_to, "none, hwthread, core, l2cache, l3cache, numa, package or socket; default: numa, none when oversubscribed"},
+    {"--map-by", "PLACE", apply_map_by,
+     "slot (default), node, hwthread, core, l2cache, l3cache, numa, package or socket"},
+    {"--bind-to", "PLACE", apply_bind_to,
+     "none, hwthread, core, l2cache, l3cache, numa, package or socket; default: numa, none when oversubscribed"},
     {"--report-bindings", NULL, apply_report_bindings, "print the cpus each rank is bound to"},
     {"--display", "map", apply_display, "print which rank runs where"},
     {"--oversubscribe", NULL, apply_oversubscribe, "allow more ranks than slots (default)"},
@@ -269,7 +273,9 @@ static int parse_option(struct parse *parse, int argc, char **argv, int *at)
     const char *text = argv[*at], *value = NULL;
     size_t length = strcspn(text, "=");
     const struct option *option = find_option(text, length);
-    if (!option) return base_error(NCCLX_ERR_ARG, "unknown option '%.*s'; ncclxrun --help lists them", (int)(length < 100 ? length : 100), text);
+    if (!option)
+        return base_error(NCCLX_ERR_ARG, "unknown option '%.*s'; ncclxrun --help lists them",
+                          (int)(length < 100 ? length : 100), text);
     (*at)++;
     if (text[length] == '=') value = text + length + 1;
     parse->name = text[length] == '=' ? option->names : text;
@@ -319,7 +325,8 @@ static int parse_app(struct options *options, int argc, char **argv, int *at)
 static int check_apps(const struct options *options)
 {
     for (int i = 0; options->app_count > 1 && i < options->app_count; i++)
-        if (options->apps[i].ranks == 0) return base_error(NCCLX_ERR_ARG, "program %d (%.100s) needs its own -n", i + 1, options->apps[i].argv[0]);
+        if (options->apps[i].ranks == 0)
+            return base_error(NCCLX_ERR_ARG, "program %d (%.100s) needs its own -n", i + 1, options->apps[i].argv[0]);
     return NCCLX_SUCCESS;
 }
 
@@ -348,7 +355,8 @@ void options_release(struct options *options)
 void options_help(FILE *stream)
 {
     fputs("Usage: ncclxrun [-n N] [options] program [arguments] [: -n M [options] program2 [arguments]]...\n"
-          "Starts a job of N ranks. -n, -x and --wdir belong to the program they stand before.\n\n", stream);
+          "Starts a job of N ranks. -n, -x and --wdir belong to the program they stand before.\n\n",
+          stream);
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         char names[80];
         size_t length = 0;
@@ -357,8 +365,8 @@ void options_help(FILE *stream)
             names[length++] = *at;
         }
         names[length] = 0;
-        fprintf(stream, "  %s%s%s\n        %s\n", names, option_table[i].value ? " " : "", option_table[i].value ? option_table[i].value : "",
-                option_table[i].help);
+        fprintf(stream, "  %s%s%s\n        %s\n", names, option_table[i].value ? " " : "",
+                option_table[i].value ? option_table[i].value : "", option_table[i].help);
     }
     fputs("\nStandard input, signals, the environment and the exit status are described in ncclxrun(1).\n", stream);
 }

@@ -1,4 +1,5 @@
-/* options.h - the command line of ncclxrun: one table defines, parses and documents every option. Pure, except that help goes to a stream. */
+/* options.h - the command line of ncclxrun: one table defines, parses and documents every option. Pure, except that
+ * help goes to a stream. */
 #ifndef LAUNCHER_OPTIONS_H
 #define LAUNCHER_OPTIONS_H
 
@@ -35,7 +36,7 @@ struct options {
     const char *output_directory;
     enum options_stdin input;
     int input_rank;
-    uint64_t timeout_ns;    /* 0: none */
+    uint64_t timeout_ns; /* 0: none */
     uint64_t kill_grace_ns;
 };
 

@@ -1,5 +1,6 @@
-/* output.c - see output.h. Standard output may be a pipe that nobody reads for hours: it is written only when poll says that it takes something, at most
- * PIPE_BUF bytes at a time, because its file description belongs to the user's shell and must not be made non-blocking. */
+/* output.c - see output.h. Standard output may be a pipe that nobody reads for hours: it is written only when poll says
+ * that it takes something, at most PIPE_BUF bytes at a time, because its file description belongs to the user's shell
+ * and must not be made non-blocking. */
 #include "config.h"
 
 #include "launcher/output.h"
@@ -18,9 +19,9 @@
 
 #define OUTPUT_HIGH_WATER (4u << 20)
 #define OUTPUT_LOW_WATER (1u << 20)
-#define OUTPUT_MAX_LINE (1u << 20)   /* a longer line is split when lines are kept whole */
-#define OUTPUT_MAX_HELD (1u << 16)   /* of an unfinished line, when lines are passed on as they are */
-#define OUTPUT_HOLD_US 200000        /* how long at most it is held, so that a prompt appears */
+#define OUTPUT_MAX_LINE (1u << 20) /* a longer line is split when lines are kept whole */
+#define OUTPUT_MAX_HELD (1u << 16) /* of an unfinished line, when lines are passed on as they are */
+#define OUTPUT_HOLD_US 200000      /* how long at most it is held, so that a prompt appears */
 
 /* Standard output or standard error. */
 struct sink {
@@ -44,7 +45,7 @@ struct output {
     struct partial *partials; /* two a rank; null in a job of one rank without prefixes, whose bytes just pass */
     struct event *hold;       /* when unfinished lines are shown after all */
     int rank_count;
-    int directory;            /* of --output; -1: none */
+    int directory; /* of --output; -1: none */
     bool tag, timestamp, full, file_failed;
 };
 
@@ -117,7 +118,8 @@ static void put_prefix(struct output *output, struct sink *sink, int rank, int d
         length += (size_t)snprintf(text + length, sizeof text - length, ".%06ld ", now.tv_nsec / 1000);
         put(sink, text, length);
     }
-    if (output->tag) put(sink, text, (size_t)snprintf(text, sizeof text, "[%d]<%s> ", rank, descriptor == 1 ? "stdout" : "stderr"));
+    if (output->tag)
+        put(sink, text, (size_t)snprintf(text, sizeof text, "[%d]<%s> ", rank, descriptor == 1 ? "stdout" : "stderr"));
 }
 
 /* Appends to the unfinished line; false when memory is short. */
@@ -136,7 +138,8 @@ static bool keep_partial(struct partial *partial, const char *data, size_t bytes
     return true;
 }
 
-static void end_line(struct output *output, struct sink *sink, struct partial *partial, int rank, int descriptor, const char *data, size_t bytes)
+static void end_line(struct output *output, struct sink *sink, struct partial *partial, int rank, int descriptor,
+                     const char *data, size_t bytes)
 {
     put_prefix(output, sink, rank, descriptor);
     put(sink, partial->text, partial->used);
@@ -151,7 +154,8 @@ static void pass_partial(struct sink *sink, struct partial *partial)
     partial->used = 0;
 }
 
-/* Without prefixes lines need not be whole, but ranks should not write into each other's: the end of a line is waited for, a little. */
+/* Without prefixes lines need not be whole, but ranks should not write into each other's: the end of a line is waited
+ * for, a little. */
 static void take_plain(struct output *output, int rank, int descriptor, const char *data, size_t bytes)
 {
     struct sink *sink = &output->sinks[descriptor - 1];
@@ -238,11 +242,16 @@ void output_take(struct output *output, int rank, int descriptor, const void *da
         return;
     }
     bool prefixed = output->tag || output->timestamp;
-    if (!partial) put(sink, data, bytes);
-    else if (!prefixed && bytes) take_plain(output, rank, descriptor, data, bytes);
-    else if (!prefixed) pass_partial(sink, partial);
-    else if (bytes) take_lines(output, rank, descriptor, data, bytes);
-    else if (partial->used) end_line(output, sink, partial, rank, descriptor, NULL, 0);
+    if (!partial)
+        put(sink, data, bytes);
+    else if (!prefixed && bytes)
+        take_plain(output, rank, descriptor, data, bytes);
+    else if (!prefixed)
+        pass_partial(sink, partial);
+    else if (bytes)
+        take_lines(output, rank, descriptor, data, bytes);
+    else if (partial->used)
+        end_line(output, sink, partial, rank, descriptor, NULL, 0);
     write_sink(sink);
     check_levels(output);
 }
@@ -251,8 +260,10 @@ void output_finish(struct output *output)
 {
     for (int i = 0; output->partials && i < 2 * output->rank_count; i++) {
         struct partial *partial = &output->partials[i];
-        if (!output->tag && !output->timestamp) pass_partial(&output->sinks[i % 2], partial);
-        else if (partial->used) end_line(output, &output->sinks[i % 2], partial, i / 2, i % 2 + 1, NULL, 0);
+        if (!output->tag && !output->timestamp)
+            pass_partial(&output->sinks[i % 2], partial);
+        else if (partial->used)
+            end_line(output, &output->sinks[i % 2], partial, i / 2, i % 2 + 1, NULL, 0);
     }
     write_sink(&output->sinks[0]);
     write_sink(&output->sinks[1]);
@@ -275,26 +286,30 @@ static int open_sink(struct output *output, struct event_base *base, int fd)
     sink->regular = fstat(fd, &status) == 0 && !S_ISFIFO(status.st_mode) && !S_ISSOCK(status.st_mode) && !isatty(fd);
     sink->waiting = evbuffer_new();
     sink->writable = event_new(base, fd, EV_WRITE, on_writable, sink);
-    return sink->waiting && sink->writable ? NCCLX_SUCCESS : base_error(NCCLX_ERR_NO_MEM, "memory is short for the output");
+    return sink->waiting && sink->writable ? NCCLX_SUCCESS
+                                           : base_error(NCCLX_ERR_NO_MEM, "memory is short for the output");
 }
 
 static int open_directory(struct output *output, const char *path, int rank_count)
 {
-    if (mkdir(path, 0777) && errno != EEXIST) return base_error(NCCLX_ERR_ARG, "--output: cannot make '%.200s': %s", path, strerror(errno));
+    if (mkdir(path, 0777) && errno != EEXIST)
+        return base_error(NCCLX_ERR_ARG, "--output: cannot make '%.200s': %s", path, strerror(errno));
     output->directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (output->directory < 0) return base_error(NCCLX_ERR_ARG, "--output: cannot open '%.200s': %s", path, strerror(errno));
+    if (output->directory < 0)
+        return base_error(NCCLX_ERR_ARG, "--output: cannot open '%.200s': %s", path, strerror(errno));
     for (int i = 0; i < 2 * rank_count; i++) {
         char name[64];
         snprintf(name, sizeof name, "rank.%d.%s", i / 2, i % 2 ? "err" : "out");
         int fd = openat(output->directory, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-        if (fd < 0) return base_error(NCCLX_ERR_ARG, "--output: cannot write '%.200s/%s': %s", path, name, strerror(errno));
+        if (fd < 0)
+            return base_error(NCCLX_ERR_ARG, "--output: cannot write '%.200s/%s': %s", path, name, strerror(errno));
         close(fd);
     }
     return NCCLX_SUCCESS;
 }
 
-int output_open(struct event_base *base, const struct options *options, int rank_count, const struct output_events *events, void *arg,
-                struct output **out)
+int output_open(struct event_base *base, const struct options *options, int rank_count,
+                const struct output_events *events, void *arg, struct output **out)
 {
     struct output *output = base_calloc(AREA_LAUNCHER, 1, sizeof *output);
     int code = output ? NCCLX_SUCCESS : base_error(NCCLX_ERR_NO_MEM, "memory is short for the output");
@@ -311,7 +326,8 @@ int output_open(struct event_base *base, const struct options *options, int rank
     if (rank_count == 1 && !output->tag && !output->timestamp) return NCCLX_SUCCESS;
     output->partials = base_calloc(AREA_LAUNCHER, (size_t)rank_count * 2, sizeof *output->partials);
     output->hold = evtimer_new(base, on_hold, output);
-    return output->partials && output->hold ? NCCLX_SUCCESS : base_error(NCCLX_ERR_NO_MEM, "memory is short for the output");
+    return output->partials && output->hold ? NCCLX_SUCCESS
+                                            : base_error(NCCLX_ERR_NO_MEM, "memory is short for the output");
 }
 
 void output_close(struct output *output)
@@ -322,7 +338,8 @@ void output_close(struct output *output)
         if (output->sinks[i].waiting) evbuffer_free(output->sinks[i].waiting);
     }
     if (output->hold) event_free(output->hold);
-    for (int i = 0; output->partials && i < 2 * output->rank_count; i++) base_free(AREA_LAUNCHER, output->partials[i].text);
+    for (int i = 0; output->partials && i < 2 * output->rank_count; i++)
+        base_free(AREA_LAUNCHER, output->partials[i].text);
     base_free(AREA_LAUNCHER, output->partials);
     if (output->directory >= 0) close(output->directory);
     base_free(AREA_LAUNCHER, output);

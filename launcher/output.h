@@ -1,4 +1,5 @@
-/* output.h - what ranks write, on its way to the user: as it comes, or in whole lines with rank and time, or to a file each. */
+/* output.h - what ranks write, on its way to the user: as it comes, or in whole lines with rank and time, or to a file
+ * each. */
 #ifndef LAUNCHER_OUTPUT_H
 #define LAUNCHER_OUTPUT_H
 
@@ -18,8 +19,8 @@ struct output_events {
 };
 
 /* Makes the files of --output. */
-int output_open(struct event_base *base, const struct options *options, int rank_count, const struct output_events *events, void *arg,
-                struct output **output);
+int output_open(struct event_base *base, const struct options *options, int rank_count,
+                const struct output_events *events, void *arg, struct output **output);
 void output_close(struct output *output);
 /* descriptor is 1 or 2; no bytes: the end of that rank's stream. */
 void output_take(struct output *output, int rank, int descriptor, const void *data, size_t bytes);

@@ -12,8 +12,10 @@ const char *report_signal(int number)
 {
     static char other[24];
     const char *name = number > 0 && number < NSIG ? sigabbrev_np(number) : NULL;
-    if (name) snprintf(other, sizeof other, "SIG%s", name);
-    else snprintf(other, sizeof other, "signal %d", number);
+    if (name)
+        snprintf(other, sizeof other, "SIG%s", name);
+    else
+        snprintf(other, sizeof other, "signal %d", number);
     return other;
 }
 
@@ -36,8 +38,8 @@ void report_exit(const struct message_exited *exited, const char *node, char *te
     text += length;
     bytes -= (size_t)length;
     if (WIFSIGNALED(exited->status)) {
-        snprintf(text, bytes, "was killed by signal %d (%s)%s", WTERMSIG(exited->status), report_signal(WTERMSIG(exited->status)),
-                 WCOREDUMP(exited->status) ? ", core dumped" : "");
+        snprintf(text, bytes, "was killed by signal %d (%s)%s", WTERMSIG(exited->status),
+                 report_signal(WTERMSIG(exited->status)), WCOREDUMP(exited->status) ? ", core dumped" : "");
     } else if (WEXITSTATUS(exited->status)) {
         snprintf(text, bytes, "exited with status %d%s", WEXITSTATUS(exited->status),
                  exited->joined && !exited->left ? " without calling ncclx_finalize" : "");

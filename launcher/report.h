@@ -10,7 +10,8 @@
 const char *report_signal(int number);
 /* Whether this end of a rank is a failure of the job. */
 bool report_is_failure(const struct message_exited *exited);
-/* The job's exit status that a failed rank makes: its own, 128 + signal, or 1 for a rank that left without finalizing. */
+/* The job's exit status that a failed rank makes: its own, 128 + signal, or 1 for a rank that left without finalizing.
+ */
 int report_exit_status(const struct message_exited *exited);
 /* "rank 3 on node7 (pid 4711) was killed by signal 11 (SIGSEGV)". */
 void report_exit(const struct message_exited *exited, const char *node, char *text, size_t bytes);

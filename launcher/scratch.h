@@ -1,10 +1,12 @@
-/* scratch.h - the private directory of a job on a node: the PMIx server's files. Three processes can remove it: the daemon, its guard, the front end. */
+/* scratch.h - the private directory of a job on a node: the PMIx server's files. Three processes can remove it: the
+ * daemon, its guard, the front end. */
 #ifndef LAUNCHER_SCRATCH_H
 #define LAUNCHER_SCRATCH_H
 
 #include <stddef.h>
 
-/* Makes a new directory of mode 0700 whose name ends in `job`, in memory if possible. NCCLX_ERR_LIMIT says where it was tried. */
+/* Makes a new directory of mode 0700 whose name ends in `job`, in memory if possible. NCCLX_ERR_LIMIT says where it was
+ * tried. */
 int scratch_make(const char *job, char *path, size_t bytes);
 /* Removes it and what is in it; follows no link and touches nothing of another user. Silent: it may be gone already. */
 void scratch_remove(const char *path);

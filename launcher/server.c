@@ -1,4 +1,5 @@
-/* server.c - start and stop of the PMIx server, and the hand-over from its thread to the daemon's. */
+/* server.c - start of the PMIx server, which ends with its process, and the hand-over from its thread to the daemon's.
+ */
 #include "config.h"
 
 #include "launcher/server_private.h"
@@ -46,8 +47,10 @@ void server_dispatch(struct server *server)
     pthread_mutex_unlock(&server->lock);
     while (note) {
         struct server_note *next = note->next;
-        if (note->kind == SERVER_ABORTED) server->events.aborted(server->arg, note->rank, note->code, note->text);
-        else server->events.logged(server->arg, note->rank, note->text);
+        if (note->kind == SERVER_ABORTED)
+            server->events.aborted(server->arg, note->rank, note->code, note->text);
+        else
+            server->events.logged(server->arg, note->rank, note->text);
         base_free(AREA_LAUNCHER, note);
         note = next;
     }
@@ -78,7 +81,8 @@ static int start_library(const struct server_options *options)
     return status == PMIX_SUCCESS ? NCCLX_SUCCESS : server_error(status, "start");
 }
 
-int server_start(const struct server_options *options, const struct server_events *events, void *arg, struct server **out)
+int server_start(const struct server_options *options, const struct server_events *events, void *arg,
+                 struct server **out)
 {
     struct server *server = base_calloc(AREA_LAUNCHER, 1, sizeof *server);
     int code;
@@ -93,8 +97,10 @@ int server_start(const struct server_options *options, const struct server_event
     pthread_mutex_init(&server->lock, NULL);
     server->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     server_running = server;
-    if (!server->ranks || server->event_fd < 0) code = base_error(NCCLX_ERR_NO_MEM, "memory or descriptors are short for the PMIx server");
-    else if ((code = start_library(options)) == NCCLX_SUCCESS && (code = server_register_job(options))) PMIx_server_finalize();
+    if (!server->ranks || server->event_fd < 0)
+        code = base_error(NCCLX_ERR_NO_MEM, "memory or descriptors are short for the PMIx server");
+    else if ((code = start_library(options)) == NCCLX_SUCCESS && (code = server_register_job(options)))
+        PMIx_server_finalize();
     if (code == NCCLX_SUCCESS) {
         *out = server;
         return code;
@@ -104,19 +110,6 @@ int server_start(const struct server_options *options, const struct server_event
     base_free(AREA_LAUNCHER, server->ranks);
     base_free(AREA_LAUNCHER, server);
     return code;
-}
-
-void server_stop(struct server *server)
-{
-    if (!server) return;
-    PMIx_server_finalize();
-    server_running = NULL;
-    server_dispatch(server);
-    server_release_names(server);
-    close(server->event_fd);
-    pthread_mutex_destroy(&server->lock);
-    base_free(AREA_LAUNCHER, server->ranks);
-    base_free(AREA_LAUNCHER, server);
 }
 
 int server_fd(const struct server *server)

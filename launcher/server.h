@@ -1,8 +1,8 @@
 /* server.h - the PMIx server of a node: what ranks learn of their job, and what they ask for.
  *
  * Owns: libpmix in this process. Never: starts or ends a process; decides anything about the job.
- * Threads: all functions are for the daemon's one thread. PMIx calls back on its own thread, which touches only the state behind the server's lock;
- * what the daemon must act on is queued and handed over by server_dispatch. */
+ * Threads: all functions are for the daemon's one thread. PMIx calls back on its own thread, which touches only the
+ * state behind the server's lock; what the daemon must act on is queued and handed over by server_dispatch. */
 #ifndef LAUNCHER_SERVER_H
 #define LAUNCHER_SERVER_H
 
@@ -25,13 +25,13 @@ struct server_events {
     void (*logged)(void *arg, int rank, const char *text);
 };
 
-int server_start(const struct server_options *options, const struct server_events *events, void *arg, struct server **server);
-void server_stop(struct server *server);
+int server_start(const struct server_options *options, const struct server_events *events, void *arg,
+                 struct server **server);
 /* Becomes readable when server_dispatch has something to do. */
 int server_fd(const struct server *server);
 void server_dispatch(struct server *server);
-/* Adds the variables that lead this rank to the server, as NAME=value allocated with malloc; the array ends with null and is freed with
- * server_free_environment. */
+/* Adds the variables that lead this rank to the server, as NAME=value allocated with malloc; the array ends with null
+ * and is freed with server_free_environment. */
 int server_environment(struct server *server, int rank, char ***environment);
 void server_free_environment(char **environment);
 /* Has it connected; has it said goodbye since. */

@@ -1,5 +1,5 @@
-/* server_job.c - what PMIx is told about the job and its ranks before they start. Kept short: registration is the largest cost of a start, and what is
- * the same on every rank is said once, for the job. */
+/* server_job.c - what PMIx is told about the job and its ranks before they start. Kept short: registration is the
+ * largest cost of a start, and what is the same on every rank is said once, for the job. */
 #include "config.h"
 
 #include "launcher/server_private.h"
@@ -64,7 +64,8 @@ static int list_nodes(const struct message_launch *launch, char **nodes, char **
         return base_error(NCCLX_ERR_NO_MEM, "memory is short for the map of the job");
     }
     for (int node = 0; node < launch->node_count; node++) {
-        name_used += (size_t)snprintf(names + name_used, name_bytes - name_used, "%s%s", node ? "," : "", launch->nodes[node]);
+        name_used +=
+            (size_t)snprintf(names + name_used, name_bytes - name_used, "%s%s", node ? "," : "", launch->nodes[node]);
         if (node) lists[used++] = ';';
         bool first = true;
         for (int rank = 0; rank < launch->rank_count; rank++) {
@@ -207,7 +208,8 @@ int server_register_job(const struct server_options *options)
         for (int node = 0; node < launch->node_count; node++) add_node(&facts, options, node);
         for (int rank = 0; rank < launch->rank_count; rank++) add_rank(&facts, launch, rank);
         add_pending(&pending);
-        settle(&pending, PMIx_server_register_nspace(launch->job, local_size(launch, launch->node), facts.list, facts.count, on_done, &pending));
+        settle(&pending, PMIx_server_register_nspace(launch->job, local_size(launch, launch->node), facts.list,
+                                                     facts.count, on_done, &pending));
         register_clients(launch, &pending);
         await(&pending); /* the facts must stay until the callbacks came */
     }

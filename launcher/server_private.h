@@ -40,9 +40,9 @@ struct server {
     struct server_rank *ranks;
     int rank_count;
     int event_fd;
-    pthread_mutex_t lock;               /* notes */
+    pthread_mutex_t lock; /* notes */
     struct server_note *first, **last;
-    struct server_name *names;          /* PMIx thread only */
+    struct server_name *names; /* PMIx thread only */
 };
 
 /* The running server: PMIx hands no argument to its upcalls. */
@@ -54,7 +54,6 @@ pmix_server_module_t *server_upcalls(void);
 int server_register_job(const struct server_options *options);
 /* Queues a note; may be called on any thread. */
 void server_post(struct server *server, enum server_note_kind kind, int rank, int code, const char *text, size_t bytes);
-void server_release_names(struct server *server);
 /* One sentence for a PMIx status. */
 int server_error(pmix_status_t status, const char *what);
 

@@ -1,5 +1,6 @@
-/* server_upcalls.c - what ranks ask of the PMIx server. Everything here runs on PMIx' thread. What a function pointer is missing for, PMIx answers with
- * PMIX_ERR_NOT_SUPPORTED: spawning, allocation, job control, monitoring, credentials, groups, fabrics, forwarding of output, queries. */
+/* server_upcalls.c - what ranks ask of the PMIx server. Everything here runs on PMIx' thread. What a function pointer
+ * is missing for, PMIx answers with PMIX_ERR_NOT_SUPPORTED: spawning, allocation, job control, monitoring, credentials,
+ * groups, fabrics, forwarding of output, queries. */
 #include "config.h"
 
 #include "launcher/server_private.h"
@@ -16,7 +17,8 @@ static struct server_rank *find_rank(const pmix_proc_t *proc)
     return proc->rank < (pmix_rank_t)server->rank_count ? &server->ranks[proc->rank] : NULL;
 }
 
-static pmix_status_t on_connected(const pmix_proc_t *proc, void *object, pmix_info_t info[], size_t count, pmix_op_cbfunc_t done, void *arg)
+static pmix_status_t on_connected(const pmix_proc_t *proc, void *object, pmix_info_t info[], size_t count,
+                                  pmix_op_cbfunc_t done, void *arg)
 {
     (void)object, (void)info, (void)count, (void)done, (void)arg;
     struct server_rank *rank = find_rank(proc);
@@ -34,10 +36,11 @@ static pmix_status_t on_finalized(const pmix_proc_t *proc, void *object, pmix_op
     return PMIX_OPERATION_SUCCEEDED;
 }
 
-static pmix_status_t on_abort(const pmix_proc_t *proc, void *object, int status, const char message[], pmix_proc_t procs[], size_t count,
-                              pmix_op_cbfunc_t done, void *arg)
+static pmix_status_t on_abort(const pmix_proc_t *proc, void *object, int status, const char message[],
+                              pmix_proc_t procs[], size_t count, pmix_op_cbfunc_t done, void *arg)
 {
-    (void)object, (void)procs, (void)count, (void)done, (void)arg; /* abort of some ranks ends the job: there is no smaller unit */
+    (void)object, (void)procs, (void)count, (void)done,
+        (void)arg; /* abort of some ranks ends the job: there is no smaller unit */
     if (!find_rank(proc)) return PMIX_ERR_NOT_FOUND;
     server_post(server_running, SERVER_ABORTED, (int)proc->rank, status, message, message ? strlen(message) : 0);
     return PMIX_OPERATION_SUCCEEDED;
@@ -55,8 +58,8 @@ static bool includes_dead(const pmix_proc_t procs[], size_t count)
 }
 
 /* All ranks are on this node: what PMIx collected here is everything. The data is ours to free. */
-static pmix_status_t on_fence(const pmix_proc_t procs[], size_t count, const pmix_info_t info[], size_t info_count, char *data, size_t bytes,
-                              pmix_modex_cbfunc_t done, void *arg)
+static pmix_status_t on_fence(const pmix_proc_t procs[], size_t count, const pmix_info_t info[], size_t info_count,
+                              char *data, size_t bytes, pmix_modex_cbfunc_t done, void *arg)
 {
     (void)info, (void)info_count;
     bool failed = includes_dead(procs, count);
@@ -64,7 +67,8 @@ static pmix_status_t on_fence(const pmix_proc_t procs[], size_t count, const pmi
     return PMIX_SUCCESS;
 }
 
-static pmix_status_t on_direct_modex(const pmix_proc_t *proc, const pmix_info_t info[], size_t count, pmix_modex_cbfunc_t done, void *arg)
+static pmix_status_t on_direct_modex(const pmix_proc_t *proc, const pmix_info_t info[], size_t count,
+                                     pmix_modex_cbfunc_t done, void *arg)
 {
     (void)proc, (void)info, (void)count, (void)done, (void)arg;
     return PMIX_ERR_NOT_FOUND; /* asked only for ranks of other nodes */
@@ -101,7 +105,8 @@ static pmix_status_t publish_one(const pmix_proc_t *proc, const pmix_info_t *inf
     return PMIX_SUCCESS;
 }
 
-static pmix_status_t on_publish(const pmix_proc_t *proc, const pmix_info_t info[], size_t count, pmix_op_cbfunc_t done, void *arg)
+static pmix_status_t on_publish(const pmix_proc_t *proc, const pmix_info_t info[], size_t count, pmix_op_cbfunc_t done,
+                                void *arg)
 {
     (void)done, (void)arg;
     for (size_t i = 0; i < count; i++) {
@@ -112,7 +117,8 @@ static pmix_status_t on_publish(const pmix_proc_t *proc, const pmix_info_t info[
     return PMIX_OPERATION_SUCCEEDED;
 }
 
-static pmix_status_t on_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t info[], size_t count, pmix_lookup_cbfunc_t done, void *arg)
+static pmix_status_t on_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t info[], size_t count,
+                               pmix_lookup_cbfunc_t done, void *arg)
 {
     (void)proc, (void)info, (void)count;
     size_t wanted = 0, found = 0;
@@ -143,31 +149,31 @@ static void remove_name(struct server_name **place)
     base_free(AREA_LAUNCHER, name);
 }
 
-static pmix_status_t on_unpublish(const pmix_proc_t *proc, char **keys, const pmix_info_t info[], size_t count, pmix_op_cbfunc_t done, void *arg)
+static pmix_status_t on_unpublish(const pmix_proc_t *proc, char **keys, const pmix_info_t info[], size_t count,
+                                  pmix_op_cbfunc_t done, void *arg)
 {
     (void)info, (void)count, (void)done, (void)arg;
     struct server_name **place = &server_running->names;
     while (*place) {
         bool listed = keys == NULL;
         for (size_t i = 0; keys && keys[i]; i++) listed |= !strncmp((*place)->key, keys[i], PMIX_MAX_KEYLEN);
-        if (listed && PMIX_CHECK_PROCID(&(*place)->owner, proc)) remove_name(place);
-        else place = &(*place)->next;
+        if (listed && PMIX_CHECK_PROCID(&(*place)->owner, proc))
+            remove_name(place);
+        else
+            place = &(*place)->next;
     }
     return PMIX_OPERATION_SUCCEEDED;
 }
 
-void server_release_names(struct server *server)
-{
-    while (server->names) remove_name(&server->names);
-}
-
-static pmix_status_t on_connect(const pmix_proc_t procs[], size_t count, const pmix_info_t info[], size_t info_count, pmix_op_cbfunc_t done, void *arg)
+static pmix_status_t on_connect(const pmix_proc_t procs[], size_t count, const pmix_info_t info[], size_t info_count,
+                                pmix_op_cbfunc_t done, void *arg)
 {
     (void)info, (void)info_count, (void)done, (void)arg;
     return includes_dead(procs, count) ? PMIX_ERR_PROC_ABORTED : PMIX_OPERATION_SUCCEEDED;
 }
 
-static pmix_status_t on_events(pmix_status_t *codes, size_t count, const pmix_info_t info[], size_t info_count, pmix_op_cbfunc_t done, void *arg)
+static pmix_status_t on_events(pmix_status_t *codes, size_t count, const pmix_info_t info[], size_t info_count,
+                               pmix_op_cbfunc_t done, void *arg)
 {
     (void)codes, (void)count, (void)info, (void)info_count, (void)done, (void)arg;
     return PMIX_OPERATION_SUCCEEDED;
@@ -180,22 +186,23 @@ static pmix_status_t on_events_ended(pmix_status_t *codes, size_t count, pmix_op
 }
 
 /* PMIx has told the clients of this node already. */
-static pmix_status_t on_notify(pmix_status_t code, const pmix_proc_t *source, pmix_data_range_t range, pmix_info_t info[], size_t count,
-                               pmix_op_cbfunc_t done, void *arg)
+static pmix_status_t on_notify(pmix_status_t code, const pmix_proc_t *source, pmix_data_range_t range,
+                               pmix_info_t info[], size_t count, pmix_op_cbfunc_t done, void *arg)
 {
     (void)code, (void)source, (void)range, (void)info, (void)count, (void)done, (void)arg;
     return PMIX_OPERATION_SUCCEEDED;
 }
 
-static void on_log(const pmix_proc_t *client, const pmix_info_t data[], size_t count, const pmix_info_t directives[], size_t directive_count,
-                   pmix_op_cbfunc_t done, void *arg)
+static void on_log(const pmix_proc_t *client, const pmix_info_t data[], size_t count, const pmix_info_t directives[],
+                   size_t directive_count, pmix_op_cbfunc_t done, void *arg)
 {
     (void)directives, (void)directive_count;
     bool logged = false;
     for (size_t i = 0; i < count && find_rank(client); i++) {
         bool terminal = PMIX_CHECK_KEY(&data[i], PMIX_LOG_STDERR) || PMIX_CHECK_KEY(&data[i], PMIX_LOG_STDOUT);
         if (!terminal || data[i].value.type != PMIX_STRING || !data[i].value.data.string) continue;
-        server_post(server_running, SERVER_LOGGED, (int)client->rank, 0, data[i].value.data.string, strlen(data[i].value.data.string));
+        server_post(server_running, SERVER_LOGGED, (int)client->rank, 0, data[i].value.data.string,
+                    strlen(data[i].value.data.string));
         logged = true;
     }
     if (done) done(logged ? PMIX_SUCCESS : PMIX_ERR_NOT_SUPPORTED, arg);

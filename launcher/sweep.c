@@ -26,7 +26,8 @@ struct processes {
     int count, room;
 };
 
-/* Fields of /proc/PID/stat after the command, which may hold blanks and parentheses. False for a process that is gone or only waits to be reaped. */
+/* Fields of /proc/PID/stat after the command, which may hold blanks and parentheses. False for a process that is gone
+ * or only waits to be reaped. */
 static bool read_process(const char *name, struct process *process)
 {
     char path[64], text[512];
@@ -40,7 +41,9 @@ static bool read_process(const char *name, struct process *process)
     const char *after = strrchr(text, ')');
     char state;
     int parent, group, session;
-    if (!after || sscanf(after + 1, " %c %d %d %d", &state, &parent, &group, &session) != 4 || state == 'Z' || state == 'X') return false;
+    if (!after || sscanf(after + 1, " %c %d %d %d", &state, &parent, &group, &session) != 4 || state == 'Z' ||
+        state == 'X')
+        return false;
     *process = (struct process){.pid = (pid_t)atoi(name), .parent = parent, .session = session};
     return true;
 }
@@ -104,7 +107,8 @@ void sweep_kill(pid_t spared, int timeout_ms)
 {
     for (int waited = 0; waited < timeout_ms; waited += SWEEP_AGAIN_MS) {
         pid_t reaped;
-        while ((reaped = waitpid(-1, NULL, WNOHANG)) > 0) {}
+        while ((reaped = waitpid(-1, NULL, WNOHANG)) > 0) {
+        }
         if (reaped < 0 && errno == ECHILD) return; /* no child, hence no descendant */
         if (sweep_descendants(SIGKILL, spared) == 0) return;
         usleep(SWEEP_AGAIN_MS * 1000);

@@ -9,13 +9,15 @@
 
 #include <cmocka.h>
 
-/* Two packages of one NUMA node and one L3 each, `cores` cores in each with two threads numbered as x86 does it: first all first threads. */
+/* Two packages of one NUMA node and one L3 each, `cores` cores in each with two threads numbered as x86 does it: first
+ * all first threads. */
 static struct map_node two_packages(struct map_cpu *cpus, int cores)
 {
     struct map_node node = {.name = "n", .cpus = cpus, .cpu_count = 4 * cores};
     for (int i = 0; i < 4 * cores; i++) {
         int core = i / 2, package = core / cores;
-        cpus[i] = (struct map_cpu){.os_index = core + (i % 2) * 2 * cores, .object = {i, core, core, package, package, package}};
+        cpus[i] = (struct map_cpu){.os_index = core + (i % 2) * 2 * cores,
+                                   .object = {i, core, core, package, package, package}};
     }
     return node;
 }
@@ -89,8 +91,10 @@ static void check_cpus(struct map_request request, int ranks, const char *const 
     request.oversubscribe = true;
     struct map map = map_one(&node, 1, ranks, request);
     for (int i = 0; i < ranks; i++) {
-        if (wanted[i]) assert_string_equal(map.ranks[i].cpus, wanted[i]);
-        else assert_null(map.ranks[i].cpus);
+        if (wanted[i])
+            assert_string_equal(map.ranks[i].cpus, wanted[i]);
+        else
+            assert_null(map.ranks[i].cpus);
     }
     map_release(&map);
 }
@@ -98,18 +102,25 @@ static void check_cpus(struct map_request request, int ranks, const char *const 
 static void test_bind_core(void **state)
 {
     (void)state;
-    check_cpus((struct map_request){.bind = MAP_BIND_OBJECT, .bind_level = MAP_CORE}, 3, (const char *[]){"0,8", "1,9", "2,10"});
-    check_cpus((struct map_request){.by = MAP_BY_OBJECT, .by_level = MAP_PACKAGE, .bind = MAP_BIND_OBJECT, .bind_level = MAP_CORE}, 5,
-               (const char *[]){"0,8", "4,12", "1,9", "5,13", "2,10"});
+    check_cpus((struct map_request){.bind = MAP_BIND_OBJECT, .bind_level = MAP_CORE}, 3,
+               (const char *[]){"0,8", "1,9", "2,10"});
+    check_cpus(
+        (struct map_request){
+            .by = MAP_BY_OBJECT, .by_level = MAP_PACKAGE, .bind = MAP_BIND_OBJECT, .bind_level = MAP_CORE},
+        5, (const char *[]){"0,8", "4,12", "1,9", "5,13", "2,10"});
 }
 
 static void test_bind_thread(void **state)
 {
     (void)state;
-    check_cpus((struct map_request){.by = MAP_BY_OBJECT, .by_level = MAP_HWTHREAD, .bind = MAP_BIND_OBJECT, .bind_level = MAP_HWTHREAD}, 3,
-               (const char *[]){"0", "8", "1"});
-    check_cpus((struct map_request){.by = MAP_BY_OBJECT, .by_level = MAP_NUMA, .bind = MAP_BIND_OBJECT, .bind_level = MAP_HWTHREAD}, 4,
-               (const char *[]){"0", "4", "8", "12"});
+    check_cpus(
+        (struct map_request){
+            .by = MAP_BY_OBJECT, .by_level = MAP_HWTHREAD, .bind = MAP_BIND_OBJECT, .bind_level = MAP_HWTHREAD},
+        3, (const char *[]){"0", "8", "1"});
+    check_cpus(
+        (struct map_request){
+            .by = MAP_BY_OBJECT, .by_level = MAP_NUMA, .bind = MAP_BIND_OBJECT, .bind_level = MAP_HWTHREAD},
+        4, (const char *[]){"0", "4", "8", "12"});
 }
 
 static void test_bind_package(void **state)
@@ -133,7 +144,8 @@ static void test_more_ranks_than_parts(void **state)
     (void)state;
     struct map_cpu cpus[4];
     struct map_node node = two_packages(cpus, 1);
-    struct map map = map_one(&node, 1, 9, (struct map_request){.bind = MAP_BIND_OBJECT, .bind_level = MAP_CORE, .oversubscribe = true});
+    struct map map = map_one(
+        &node, 1, 9, (struct map_request){.bind = MAP_BIND_OBJECT, .bind_level = MAP_CORE, .oversubscribe = true});
     for (int i = 0; i < 9; i++) assert_string_equal(map.ranks[i].cpus, i % 2 ? "1,3" : "0,2");
     assert_true(map.oversubscribed[0]);
     map_release(&map);
@@ -142,7 +154,8 @@ static void test_more_ranks_than_parts(void **state)
 static void test_names(void **state)
 {
     (void)state;
-    for (int level = 0; level < MAP_LEVELS; level++) assert_int_equal(map_level_find(map_level_name((enum map_level)level)), level);
+    for (int level = 0; level < MAP_LEVELS; level++)
+        assert_int_equal(map_level_find(map_level_name((enum map_level)level)), level);
     assert_int_equal(map_level_find("socket"), MAP_PACKAGE);
     assert_int_equal(map_level_find("board"), -1);
     assert_null(map_level_name(MAP_LEVELS));
@@ -151,9 +164,15 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fill_slots),   cmocka_unit_test(test_round_the_nodes), cmocka_unit_test(test_programs),
-        cmocka_unit_test(test_too_many),     cmocka_unit_test(test_bind_core),       cmocka_unit_test(test_bind_thread),
-        cmocka_unit_test(test_bind_package), cmocka_unit_test(test_bind_default),    cmocka_unit_test(test_more_ranks_than_parts),
+        cmocka_unit_test(test_fill_slots),
+        cmocka_unit_test(test_round_the_nodes),
+        cmocka_unit_test(test_programs),
+        cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_bind_core),
+        cmocka_unit_test(test_bind_thread),
+        cmocka_unit_test(test_bind_package),
+        cmocka_unit_test(test_bind_default),
+        cmocka_unit_test(test_more_ranks_than_parts),
         cmocka_unit_test(test_names),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -1,4 +1,5 @@
-/* launcher_message.c - frames and messages of the link: what is written is read, what is cut or bent is refused, and what a rank's end is called. */
+/* launcher_message.c - frames and messages of the link: what is written is read, what is cut or bent is refused, and
+ * what a rank's end is called. */
 #include "launcher/message.h"
 #include "launcher/report.h"
 #include "runtime/base/base.h"
@@ -96,8 +97,18 @@ static void write_order(struct frame_writer *writer)
     char *argv[] = {"prog", "x y", NULL}, *environment[] = {"E=\n", NULL};
     struct message_app app = {.argv = argv, .settings = settings, .setting_count = 1, .directory = "/tmp"};
     struct map_rank ranks[3] = {{.node = 0}, {.node = 1, .cpus = "0-3"}, {.node = 1, .local_rank = 1}};
-    struct message_launch launch = {.job = "job", .nodes = nodes, .node_count = 2, .node = 1, .apps = &app, .app_count = 1, .environment = environment,
-                                    .ranks = ranks, .rank_count = 3, .kill_grace_ns = 7, .input = MESSAGE_INPUT_FORWARDED, .input_rank = -1};
+    struct message_launch launch = {.job = "job",
+                                    .nodes = nodes,
+                                    .node_count = 2,
+                                    .node = 1,
+                                    .apps = &app,
+                                    .app_count = 1,
+                                    .environment = environment,
+                                    .ranks = ranks,
+                                    .rank_count = 3,
+                                    .kill_grace_ns = 7,
+                                    .input = MESSAGE_INPUT_FORWARDED,
+                                    .input_rank = -1};
     message_write_launch(writer, &launch);
 }
 
@@ -151,7 +162,13 @@ static void test_hello(void **state)
 {
     (void)state;
     struct map_cpu cpus[2] = {{.os_index = 0}, {.os_index = 5, .object = {1, 1, 1, 0, 0, 0}}};
-    struct message_hello hello = {.version = "1", .node = "n", .scratch = "/s", .cpus = cpus, .cpu_count = 2, .file_limit = 100}, back;
+    struct message_hello hello = {.version = "1",
+                                  .node = "n",
+                                  .scratch = "/s",
+                                  .cpus = cpus,
+                                  .cpu_count = 2,
+                                  .file_limit = 100},
+                         back;
     struct frame_writer writer;
     message_write_hello(&writer, &hello);
     struct frame frame = finish(&writer);
@@ -161,7 +178,8 @@ static void test_hello(void **state)
     assert_int_equal(back.cpus[1].object[MAP_CORE], 1);
     base_free(AREA_LAUNCHER, back.cpus);
     size_t whole = frame.bytes;
-    for (frame.bytes = 0; frame.bytes < whole; frame.bytes++) assert_int_equal(message_read_hello(&frame, &back), NCCLX_ERR_TRANSPORT);
+    for (frame.bytes = 0; frame.bytes < whole; frame.bytes++)
+        assert_int_equal(message_read_hello(&frame, &back), NCCLX_ERR_TRANSPORT);
     frame_release(&writer);
 }
 
@@ -195,8 +213,9 @@ static void test_reports(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fields), cmocka_unit_test(test_headers),     cmocka_unit_test(test_texts),   cmocka_unit_test(test_launch),
-        cmocka_unit_test(test_bent_launch), cmocka_unit_test(test_hello),  cmocka_unit_test(test_reports),
+        cmocka_unit_test(test_fields),  cmocka_unit_test(test_headers),     cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_launch),  cmocka_unit_test(test_bent_launch), cmocka_unit_test(test_hello),
+        cmocka_unit_test(test_reports),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

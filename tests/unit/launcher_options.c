@@ -31,7 +31,8 @@ static void test_programs(void **state)
 {
     (void)state;
     struct options options;
-    assert_int_equal(parse("-n 3 --wdir /tmp -x A=1 -x B one -n 9 : -np 2 two : --np=4 three x", &options), NCCLX_SUCCESS);
+    assert_int_equal(parse("-n 3 --wdir /tmp -x A=1 -x B one -n 9 : -np 2 two : --np=4 three x", &options),
+                     NCCLX_SUCCESS);
     assert_int_equal(options.app_count, 3);
     assert_int_equal(options.apps[0].ranks, 3);
     assert_string_equal(options.apps[0].directory, "/tmp");
@@ -63,8 +64,11 @@ static void test_values(void **state)
 {
     (void)state;
     struct options options;
-    assert_int_equal(parse("--map-by socket --bind-to none --stdin all --timeout 0.5 --kill-grace 0 --no-oversubscribe --host a:2,b p", &options),
-                     NCCLX_SUCCESS);
+    assert_int_equal(
+        parse(
+            "--map-by socket --bind-to none --stdin all --timeout 0.5 --kill-grace 0 --no-oversubscribe --host a:2,b p",
+            &options),
+        NCCLX_SUCCESS);
     assert_int_equal(options.by, MAP_BY_OBJECT);
     assert_int_equal(options.by_level, MAP_PACKAGE);
     assert_int_equal(options.bind, MAP_BIND_NONE);
@@ -86,11 +90,28 @@ static void test_refusals(void **state)
     static const struct {
         const char *line, *named;
     } cases[] = {
-        {"", "no program"},           {"-n 0 p", "'0'"},          {"-n -3 p", "'-3'"},         {"-n 1x p", "'1x'"},      {"-n 65537 p", "65537"},
-        {"-n", "-n needs"},           {"-n 99999999999999999999 p", "9999"}, {"--foo p", "--foo"}, {"-n= p", "''"},        {"--quiet=1 p", "--quiet"},
-        {"--map-by moon p", "moon"},  {"--bind-to moon p", "moon"}, {"--display all p", "all"}, {"--stdin -1 p", "-1"},   {"--timeout 0 p", "--timeout"},
-        {"--timeout 1e99 p", "1e99"}, {"--timeout nan p", "nan"},   {"--kill-grace -1 p", "-1"}, {"-x =a p", "=a"},       {"a :", "':'"},
-        {": a", "no program"},        {"-n 2 a : b", "program 2"},
+        {"", "no program"},
+        {"-n 0 p", "'0'"},
+        {"-n -3 p", "'-3'"},
+        {"-n 1x p", "'1x'"},
+        {"-n 65537 p", "65537"},
+        {"-n", "-n needs"},
+        {"-n 99999999999999999999 p", "9999"},
+        {"--foo p", "--foo"},
+        {"-n= p", "''"},
+        {"--quiet=1 p", "--quiet"},
+        {"--map-by moon p", "moon"},
+        {"--bind-to moon p", "moon"},
+        {"--display all p", "all"},
+        {"--stdin -1 p", "-1"},
+        {"--timeout 0 p", "--timeout"},
+        {"--timeout 1e99 p", "1e99"},
+        {"--timeout nan p", "nan"},
+        {"--kill-grace -1 p", "-1"},
+        {"-x =a p", "=a"},
+        {"a :", "':'"},
+        {": a", "no program"},
+        {"-n 2 a : b", "program 2"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct options options;
@@ -108,9 +129,26 @@ static void test_help_names_every_option(void **state)
     assert_non_null(stream);
     options_help(stream);
     fclose(stream);
-    static const char *const names[] = {"-n, -np, --np N", "--host", "-x", "--wdir", "--map-by", "--bind-to", "--report-bindings", "--display",
-                                        "--oversubscribe", "--no-oversubscribe", "--tag-output", "--timestamp", "--output", "--stdin", "--timeout",
-                                        "--kill-grace", "--quiet", "--verbose", "--version", "--help"};
+    static const char *const names[] = {"-n, -np, --np N",
+                                        "--host",
+                                        "-x",
+                                        "--wdir",
+                                        "--map-by",
+                                        "--bind-to",
+                                        "--report-bindings",
+                                        "--display",
+                                        "--oversubscribe",
+                                        "--no-oversubscribe",
+                                        "--tag-output",
+                                        "--timestamp",
+                                        "--output",
+                                        "--stdin",
+                                        "--timeout",
+                                        "--kill-grace",
+                                        "--quiet",
+                                        "--verbose",
+                                        "--version",
+                                        "--help"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) assert_non_null(strstr(text, names[i]));
     free(text);
 }
@@ -130,7 +168,8 @@ static void test_hosts(void **state)
     assert_string_equal(entries[3].name, "fe80::1%eth0");
     assert_int_equal(entries[3].slots, 0);
     base_free(AREA_LAUNCHER, entries);
-    static const char *const bad[] = {"", "a,", ",a", "a:", "a:0", "a:-1", "a:x", "a:99999999999999999999", "a b", "a;b", ":3", "[::1", "[::1]x"};
+    static const char *const bad[] = {"",    "a,",  ",a", "a:",   "a:0",   "a:-1", "a:x", "a:99999999999999999999",
+                                      "a b", "a;b", ":3", "[::1", "[::1]x"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_int_equal(hosts_parse(bad[i], &entries, &count), NCCLX_ERR_ARG);
         assert_null(entries);
@@ -140,7 +179,15 @@ static void test_hosts(void **state)
 static void test_environment(void **state)
 {
     (void)state;
-    char *inherited[] = {"A=1", "PMIX_RANK=3", "B=x\ny", "SLURM_PROCID=1", "SLURM_JOB_ID=7", "PMI_RANK=0", "EMPTY=", "BASH_FUNC_f%%=() { :\n}", NULL};
+    char *inherited[] = {"A=1",
+                         "PMIX_RANK=3",
+                         "B=x\ny",
+                         "SLURM_PROCID=1",
+                         "SLURM_JOB_ID=7",
+                         "PMI_RANK=0",
+                         "EMPTY=",
+                         "BASH_FUNC_f%%=() { :\n}",
+                         NULL};
     const char *settings[] = {"A=2", "C=a=b", "NOVALUE", "C=c", "PMIX_RANK=9"};
     char **list = environment_compose(inherited, settings, 5);
     static const char *const wanted[] = {"A=2", "B=x\ny", "SLURM_JOB_ID=7", "EMPTY=", "BASH_FUNC_f%%=() { :\n}", "C=c"};
@@ -157,9 +204,12 @@ static void test_environment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_programs),  cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_values),    cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_help_names_every_option), cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_programs),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_help_names_every_option),
+        cmocka_unit_test(test_hosts),
         cmocka_unit_test(test_environment),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
