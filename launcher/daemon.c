@@ -65,6 +65,8 @@ void daemon_end(struct daemon *daemon, bool at_once)
         sweep_descendants(SIGTERM, 0);
         sweep_descendants(SIGCONT, 0); /* a stopped process takes its TERM only then */
         arm(daemon->end_timer, grace);
+    } else if (daemon->alone) {
+        arm(daemon->end_timer, grace); /* the user's patience may have been longer */
     }
 }
 

@@ -64,6 +64,11 @@ static int on_hello(struct front *front, const struct frame *frame)
         return base_error(NCCLX_ERR_BOOTSTRAP, "ncclxd on %s is version %s, ncclxrun is %s: install one version",
                           hello.node, hello.version, PACKAGE_VERSION);
     }
+    if (front->status >= 0) { /* --timeout was faster */
+        base_free(AREA_LAUNCHER, hello.cpus);
+        end_loop(front);
+        return NCCLX_SUCCESS;
+    }
     if (front->options.verbose)
         front_say(front, "ncclxd on %s: %d cpus, files in %s", hello.node, hello.cpu_count, hello.scratch);
     if (front_launch(front, &hello)) {

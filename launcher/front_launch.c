@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LAUNCH_FILES_PER_RANK 3 /* two pipes and the PMIx connection */
+#define LAUNCH_FILES_PER_RANK 3 /* two pipes and the PMIx connection; one more when all read standard input */
 #define LAUNCH_FILES_SPARE 48   /* the daemon's own, and PMIx' */
 
 extern char **environ;
@@ -90,7 +90,8 @@ static int map_ranks(struct front *front)
 static int check_limits(const struct front *front, const struct message_hello *hello)
 {
     int ranks = front->map.rank_count;
-    long files = (long)ranks * LAUNCH_FILES_PER_RANK + LAUNCH_FILES_SPARE;
+    int each = LAUNCH_FILES_PER_RANK + (front->options.input == OPTIONS_STDIN_ALL);
+    long files = (long)ranks * each + LAUNCH_FILES_SPARE;
     if (files > hello->file_limit)
         return base_error(
             NCCLX_ERR_LIMIT,

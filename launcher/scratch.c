@@ -12,22 +12,37 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define SCRATCH_MAX_DEPTH 16
+#define SCRATCH_LEAST_BYTES (8u << 20) /* 600 ranks take 0.1 MiB */
+
+/* PMIx maps files here: on a full file system that would be SIGBUS, not an error. */
+static bool has_room(const char *directory)
+{
+    struct statvfs status;
+    if (statvfs(directory, &status)) return false;
+    return (uint64_t)status.f_bavail * status.f_frsize >= SCRATCH_LEAST_BYTES;
+}
 
 int scratch_make(const char *job, char *path, size_t bytes)
 {
     const char *temporary = getenv("TMPDIR");
     const char *parents[] = {"/dev/shm", temporary && *temporary == '/' ? temporary : "/tmp", "/tmp"};
-    int error = 0;
+    int error = ENOENT;
     for (size_t i = 0; i < sizeof parents / sizeof parents[0]; i++) {
         int length = snprintf(path, bytes, "%s/%s", parents[i], job);
         if (length < 0 || (size_t)length >= bytes) continue;
+        if (!has_room(parents[i])) {
+            error = ENOSPC;
+            continue;
+        }
         if (mkdir(path, 0700) == 0 && chmod(path, 0700) == 0) return NCCLX_SUCCESS; /* whatever the umask is */
         error = errno;
     }
-    return base_error(NCCLX_ERR_LIMIT, "no directory can be made in /dev/shm, %s: %s", parents[1], strerror(error));
+    return base_error(NCCLX_ERR_LIMIT, "no directory for %u MiB of files can be made in /dev/shm, %s or /tmp: %s",
+                      SCRATCH_LEAST_BYTES >> 20, parents[1], strerror(error));
 }
 
 /* Empties the directory behind fd, which is closed. */
