@@ -37,13 +37,11 @@ void api_end_job(struct ncclx_rt *rt, int code, const char *message)
 
 void api_fatal(struct ncclx_rt *rt, const char *name, int error)
 {
-    char line[2048];
-    const char *host = rt && rt->job.node_name[0] ? rt->job.node_name : "this host";
-    int rank = rt ? rt->job.rank : 0;
+    char line[2048], who[320] = ""; /* unknown before the process manager has told */
     const char *text = base_error_string(error); /* "NAME: meaning" */
     if (error == NCCLX_ERR_ABORTED) api_end_job(NULL, FATAL_EXIT_CODE, NULL); /* whoever ends the job has said why */
-    snprintf(line, sizeof line, "ncclx: rank %d on %s: %s: %.*s: %s", rank, host, name, (int)strcspn(text, ":"), text,
-             base_error_detail());
+    if (rt && rt->job.node_name[0]) snprintf(who, sizeof who, "rank %d on %s: ", rt->job.rank, rt->job.node_name);
+    snprintf(line, sizeof line, "ncclx: %s%s: %.*s: %s", who, name, (int)strcspn(text, ":"), text, base_error_detail());
     dprintf(STDERR_FILENO, "%s\n", line);
     api_end_job(rt, FATAL_EXIT_CODE, line);
 }

@@ -189,7 +189,8 @@ typedef struct ncclx_status {
 /* ---- Start and end ------------------------------------------------------------------------------------------ */
 
 /* Joins the job: under ncclxrun or any PMIx server the job it started, alone a job of one rank. argc and argv may be
- * null; they are left as they are. The thread level is NCCLX_THREAD_SINGLE, or that of NCCLX_THREAD_LEVEL. */
+ * null; they are left as they are. The thread level is NCCLX_THREAD_SINGLE, or that of NCCLX_THREAD_LEVEL. There is no communicator yet whose error
+ * handler could run: a failure is printed and ends the process, or is returned with NCCLX_ERRORS=return. */
 int ncclx_init(int *argc, char ***argv);
 /* The same with a thread level; *provided (may be null) is the level in force, which is always the one required.
  * Errors: INITIALIZED, ARG (no such level), CONFIG, BOOTSTRAP. */

@@ -125,6 +125,14 @@ API_DEFINE(int, irecv)(void *buf, size_t count, ncclx_datatype_t type, int sourc
     return api_leave(&call, error);
 }
 
+/* A receive that was waited for, or that nobody will wait for any more: then it is cancelled, or ends by itself. */
+static void give_back(struct ncclx_request *receive)
+{
+    if (!receive->complete && receive->kind->cancel) receive->kind->cancel(receive);
+    if (receive->complete) receive->kind->release(receive);
+    else receive->detached = true;
+}
+
 /* The receive is posted first, so that two ranks which exchange large messages never wait for each other. */
 static int exchange(struct ncclx_comm *comm, const void *sendbuf, size_t send_bytes, int dest, int sendtag, void *recvbuf,
                     size_t recv_bytes, int source, int recvtag, ncclx_status_t *status)
@@ -139,11 +147,10 @@ static int exchange(struct ncclx_comm *comm, const void *sendbuf, size_t send_by
     }
     if (dest != NCCLX_PROC_NULL) send_error = pml_send(comm, PML_USER, sendbuf, send_bytes, dest, sendtag);
     if (!receive) return send_error;
-    int error = base_request_wait(receive, "ncclx_sendrecv");
-    if (!receive->complete) return error; /* given up; the request stays with pml, which ends it with the job */
-    if (status) *status = receive->status;
-    receive->kind->release(receive);
-    return send_error ? send_error : error;
+    int error = send_error ? send_error : base_request_wait(receive, "ncclx_sendrecv");
+    if (status && receive->complete) *status = receive->status;
+    give_back(receive);
+    return error;
 }
 
 API_DEFINE(int, sendrecv)(const void *sendbuf, size_t sendcount, void *recvbuf, size_t recvcount, ncclx_datatype_t type, int dest,
@@ -238,6 +245,7 @@ API_DEFINE(int, iprobe)(int source, int tag, ncclx_comm_t comm, int *flag, ncclx
 
 static void publish_message(struct ncclx_rt *rt, struct ncclx_message *taken, ncclx_message_t *message)
 {
+    runtime_comm_retain(pml_message_comm(taken)); /* until it is received */
     handle_insert(&rt->runtime->handles, HANDLE_MESSAGE, taken);
     *message = taken;
 }
@@ -301,6 +309,7 @@ static int receive_message(struct api_call *call, void *buf, size_t count, ncclx
     } else {
         call->comm = pml_message_comm(*message);
         handle_remove(&call->rt->runtime->handles, *message);
+        runtime_comm_release(call->comm);
         error = pml_imrecv(buf, bytes, *message, started);
     }
     if (!error) *message = NCCLX_MESSAGE_NULL;
@@ -316,9 +325,8 @@ API_DEFINE(int, mrecv)(void *buf, size_t count, ncclx_datatype_t type, ncclx_mes
     error = receive_message(&call, buf, count, type, message, &started);
     if (error) return api_leave(&call, error);
     error = base_request_wait(started, API_NAME);
-    if (!started->complete) return api_leave(&call, error);
-    if (status) *status = started->status;
-    started->kind->release(started);
+    if (status && started->complete) *status = started->status;
+    give_back(started);
     return api_leave(&call, error);
 }
 

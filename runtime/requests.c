@@ -36,6 +36,8 @@ static int operation_failed(const struct ncclx_request *request)
 {
     char what[256] = "";
     request->kind->describe(request, what, sizeof what);
+    if (request->status.error == NCCLX_ERR_TRUNCATE)
+        return base_error(NCCLX_ERR_TRUNCATE, "%s failed: the message has %zu bytes", what, request->status.bytes);
     return base_error(request->status.error, "%s failed: %s", what, base_error_string(request->status.error));
 }
 

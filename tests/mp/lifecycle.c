@@ -63,10 +63,23 @@ static void leave_objects(void)
     OK(ncclx_win_allocate(4096, 1, NCCLX_INFO_NULL, comm, &base, &win));
 }
 
+/* A start that failed for the configuration can be tried again. */
+static void refused_start(void)
+{
+    setenv("NCCLX_ERRORS", "return", 1);
+    setenv("NCCLX_SPIN", "often", 1);
+    FAILS(ncclx_init(NULL, NULL), NCCLX_ERR_CONFIG);
+    CHECK(strstr(ncclx_error_detail(), "NCCLX_SPIN") && flag_of(ncclx_initialized) == 0);
+    FAILS(ncclx_init_thread(NULL, NULL, 9, NULL), NCCLX_ERR_ARG);
+    unsetenv("NCCLX_SPIN");
+    unsetenv("NCCLX_ERRORS");
+}
+
 static void normal(void)
 {
     char host[NCCLX_MAX_HOST_NAME], cut[3];
     before();
+    refused_start();
     OK(ncclx_init(NULL, NULL));
     CHECK(flag_of(ncclx_initialized) == 1 && flag_of(ncclx_finalized) == 0);
     OK(ncclx_host_name(host, sizeof host));

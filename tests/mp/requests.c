@@ -148,6 +148,7 @@ static void failures_are_in_the_status(void)
     requests[0] = receive_from_previous(&got[0], 0);
     OK(ncclx_send(two, 2, NCCLX_INT32, next, 0, NCCLX_COMM_WORLD));
     FAILS(ncclx_wait(&requests[0], status), NCCLX_ERR_TRUNCATE);
+    CHECK(strstr(ncclx_error_detail(), "the message has 8 bytes"));
     CHECK(requests[0] == NCCLX_REQUEST_NULL && got[0] != 9 && status[0].source == previous);
     OK(ncclx_coll_barrier(NCCLX_COMM_WORLD));
     requests[0] = receive_from_previous(&got[0], 0);
