@@ -5,15 +5,15 @@
 
 /* A communicator's segment is made at its so many-th call that would use it: one that is used once or twice is not worth it. */
 #define CALLS_BEFORE 4
-#define SMALL_BYTES ((size_t)4096 - SHARED_LINE)
-#define LARGE_BYTES ((size_t)65536 - SHARED_LINE)
+#define SMALL_BYTES ((size_t)2 * SHARED_PAGE - SHARED_APART)
+#define LARGE_BYTES ((size_t)64 << 10)
 /* With more ranks than this, large slots are a quarter as large. */
 #define MANY_RANKS 16
 /* A rank that ends waits so long for others to leave its segments: they are on their way out too, unless they have died. */
 #define LEAVE_NS (2 * BASE_NS_PER_S)
 
 struct segment_header {
-    _Alignas(SHARED_LINE) _Atomic uint64_t left; /* ranks that will not look at it any more */
+    _Alignas(SHARED_PAGE) _Atomic uint64_t left; /* ranks that will not look at it any more */
 };
 
 struct segment {
@@ -38,7 +38,7 @@ bool segments_possible(struct ncclx_comm *comm)
 static size_t data_bytes(const struct ncclx_comm *comm, enum segment_level level)
 {
     if (level == SEGMENT_SMALL) return SMALL_BYTES;
-    return comm->size <= MANY_RANKS ? LARGE_BYTES : LARGE_BYTES / 4 / SHARED_LINE * SHARED_LINE;
+    return comm->size <= MANY_RANKS ? LARGE_BYTES : LARGE_BYTES / 4;
 }
 
 /* ---- Making ----------------------------------------------------------------------------------------------------- */

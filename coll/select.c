@@ -1,57 +1,67 @@
 /* select.c - the table of algorithms, and the choice among them. */
 #include "coll/select.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #define ANY_SIZE SIZE_MAX
 #define ON_REQUEST 0
+#define ANY_RANKS INT_MAX
 #define KIB ((size_t)1024)
 
-/* Limits are where the algorithms cross between processes of one node; between nodes start-up costs are higher and the small-message algorithms
- * hold out longer, so that a limit of this order is right there too (Thakur, Rabenseifner and Gropp 2005, figures 8 to 12). */
+/* Limits are where the algorithms crossed between processes of one node with two cores, for two ranks and for more; between nodes start-up costs
+ * are higher and the small-message algorithms hold out longer, so that a limit of this order is right there too (Thakur, Rabenseifner and Gropp
+ * 2005, figures 8 to 12). Two ranks copy a long vector once through pml, and twice through shared memory. */
 static const struct coll_algorithm barrier_table[] = {
-    {"shared", NULL, shared_barrier, 2, ANY_SIZE, false},
-    {"dissemination", barrier_dissemination, NULL, 2, ANY_SIZE, false},
-    {"tree", barrier_tree, NULL, 2, ON_REQUEST, false},
+    {"shared", NULL, shared_barrier, 2, ANY_RANKS, ANY_SIZE, false},
+    {"dissemination", barrier_dissemination, NULL, 2, ANY_RANKS, ANY_SIZE, false},
+    {"tree", barrier_tree, NULL, 2, ANY_RANKS, ON_REQUEST, false},
     {0},
 };
 static const struct coll_algorithm bcast_table[] = {
-    {"shared", NULL, shared_bcast, 2, ANY_SIZE, false},
-    {"binomial", bcast_binomial, NULL, 2, 32 * KIB, false},
-    {"scatter_allgather", bcast_scatter_allgather, NULL, 4, 512 * KIB, false},
-    {"pipeline", bcast_pipeline, NULL, 3, ANY_SIZE, false},
-    {"binomial", bcast_binomial, NULL, 2, ANY_SIZE, false},
+    {"shared", NULL, shared_bcast, 2, 2, 32 * KIB, false},
+    {"shared", NULL, shared_bcast, 3, ANY_RANKS, ANY_SIZE, false},
+    {"binomial", bcast_binomial, NULL, 2, 2, ANY_SIZE, false},
+    {"binomial", bcast_binomial, NULL, 3, ANY_RANKS, 32 * KIB, false},
+    {"scatter_allgather", bcast_scatter_allgather, NULL, 4, ANY_RANKS, 512 * KIB, false},
+    {"pipeline", bcast_pipeline, NULL, 3, ANY_RANKS, ANY_SIZE, false},
     {0},
 };
 static const struct coll_algorithm reduce_table[] = {
-    {"shared", NULL, shared_reduce, 2, ANY_SIZE, false},
-    {"binomial", reduce_binomial, NULL, 2, 8 * KIB, false},
-    {"rabenseifner", reduce_rabenseifner, NULL, 2, ANY_SIZE, false},
+    {"shared", NULL, shared_reduce, 2, 2, 32 * KIB, false},
+    {"shared", NULL, shared_reduce, 3, ANY_RANKS, 512 * KIB, false},
+    {"binomial", reduce_binomial, NULL, 2, 2, 512 * KIB, false},
+    {"binomial", reduce_binomial, NULL, 3, ANY_RANKS, 8 * KIB, false},
+    {"rabenseifner", reduce_rabenseifner, NULL, 2, ANY_RANKS, ANY_SIZE, false},
     {0},
 };
 static const struct coll_algorithm allreduce_table[] = {
-    {"shared", NULL, shared_allreduce, 2, ANY_SIZE, false},
-    {"recursive_doubling", allreduce_recursive_doubling, NULL, 2, 4 * KIB, false},
-    {"rabenseifner", allreduce_rabenseifner, NULL, 2, 512 * KIB, false},
-    {"ring", allreduce_ring, NULL, 3, ANY_SIZE, true},
-    {"rabenseifner", allreduce_rabenseifner, NULL, 2, ANY_SIZE, false},
-    {"reduce_bcast", allreduce_reduce_bcast, NULL, 2, ON_REQUEST, false},
+    {"shared", NULL, shared_allreduce, 2, 2, 32 * KIB, false},
+    {"shared", NULL, shared_allreduce, 3, ANY_RANKS, 512 * KIB, false},
+    {"recursive_doubling", allreduce_recursive_doubling, NULL, 2, 2, 512 * KIB, false},
+    {"recursive_doubling", allreduce_recursive_doubling, NULL, 3, ANY_RANKS, 4 * KIB, false},
+    {"rabenseifner", allreduce_rabenseifner, NULL, 3, ANY_RANKS, 512 * KIB, false},
+    {"ring", allreduce_ring, NULL, 3, ANY_RANKS, ANY_SIZE, true},
+    {"rabenseifner", allreduce_rabenseifner, NULL, 2, ANY_RANKS, ANY_SIZE, false},
+    {"reduce_bcast", allreduce_reduce_bcast, NULL, 2, ANY_RANKS, ON_REQUEST, false},
     {0},
 };
 static const struct coll_algorithm allgather_table[] = {
-    {"shared", NULL, shared_allgather, 2, ANY_SIZE, false},
-    {"bruck", allgather_bruck, NULL, 3, 4 * KIB, false},
-    {"recursive_doubling", allgather_recursive_doubling, NULL, 2, 128 * KIB, false},
-    {"ring", allgather_ring, NULL, 2, ANY_SIZE, false},
+    {"shared", NULL, shared_allgather, 2, 2, 32 * KIB, false},
+    {"shared", NULL, shared_allgather, 3, ANY_RANKS, 4096 * KIB, false},
+    {"bruck", allgather_bruck, NULL, 3, ANY_RANKS, 4 * KIB, false},
+    {"recursive_doubling", allgather_recursive_doubling, NULL, 3, ANY_RANKS, 128 * KIB, false},
+    {"ring", allgather_ring, NULL, 2, ANY_RANKS, ANY_SIZE, false},
     {0},
 };
 static const struct coll_algorithm alltoall_table[] = {
-    {"shared", NULL, shared_alltoall, 2, ANY_SIZE, false},
-    {"bruck", alltoall_bruck, NULL, 8, 128, false},
-    {"direct", alltoall_direct, NULL, 2, 32 * KIB, false},
-    {"pairwise", alltoall_pairwise, NULL, 2, ANY_SIZE, false},
+    {"shared", NULL, shared_alltoall, 2, 2, 16 * KIB, false},
+    {"shared", NULL, shared_alltoall, 3, ANY_RANKS, 32 * KIB, false},
+    {"bruck", alltoall_bruck, NULL, 8, ANY_RANKS, 128, false},
+    {"direct", alltoall_direct, NULL, 3, ANY_RANKS, 1024 * KIB, false},
+    {"pairwise", alltoall_pairwise, NULL, 2, ANY_RANKS, ANY_SIZE, false},
     {0},
 };
 
@@ -109,13 +119,18 @@ bool coll_can(const struct coll_algorithm *algorithm, const struct coll_problem 
     return (problem->commutative || !algorithm->commutative_only) && (problem->shared || !algorithm->run);
 }
 
+static bool fits(const struct coll_algorithm *algorithm, int ranks, size_t bytes)
+{
+    return ranks >= algorithm->least_ranks && ranks <= algorithm->most_ranks && bytes <= algorithm->most_bytes;
+}
+
 const struct coll_algorithm *coll_select(const struct coll_choice *choice, const struct coll_problem *problem)
 {
     const struct coll_algorithm *algorithm = choice->forced[problem->name];
     size_t bytes = coll_measure(problem);
     if (algorithm && coll_can(algorithm, problem)) return algorithm;
     algorithm = table[problem->name].algorithms;
-    while (problem->size < algorithm->least_ranks || bytes > algorithm->most_bytes || !coll_can(algorithm, problem)) algorithm++;
+    while (!fits(algorithm, problem->size, bytes) || !coll_can(algorithm, problem)) algorithm++;
     return algorithm;
 }
 
@@ -147,38 +162,34 @@ static void __attribute__((format(printf, 2, 3))) add(struct text *text, const c
     text->used += (size_t)length;
 }
 
+/* One line a table entry that may be chosen. *from: the sizes that the lines before leave. */
+static void explain_entry(struct text *text, const struct coll_algorithm *algorithm, size_t *from)
+{
+    const char *mostly = algorithm->commutative_only ? ", unless the operation is not commutative" : "";
+    if (algorithm->run && algorithm->most_bytes == ANY_SIZE)
+        add(text, "  %-20s blocking calls of ranks that share a node; otherwise:\n", algorithm->name);
+    else if (algorithm->run)
+        add(text, "  %-20s up to %zu bytes, blocking calls of ranks that share a node; otherwise:\n", algorithm->name, algorithm->most_bytes);
+    else if (algorithm->most_bytes != ANY_SIZE)
+        add(text, "  %-20s up to %zu bytes%s\n", algorithm->name, algorithm->most_bytes, mostly);
+    else if (*from)
+        add(text, "  %-20s above %zu bytes%s\n", algorithm->name, *from, mostly);
+    else
+        add(text, "  %-20s any size%s\n", algorithm->name, mostly);
+    if (!algorithm->run && algorithm->most_bytes != ANY_SIZE) *from = algorithm->most_bytes;
+}
+
 static void explain(struct text *text, enum coll_name name, int ranks, const struct coll_algorithm *forced, const char *source)
 {
     size_t from = 0;
-    bool rest = false; /* the remaining sizes are taken by an earlier line */
+    bool settled = false; /* an earlier line takes all that is left */
     add(text, "%s%s%s\n", table[name].text, table[name].measure[0] ? ", by " : "", table[name].measure);
-    if (forced)
-        add(text, "  %-20s always%s: asked for by %s\n", forced->name,
-            forced->commutative_only ? ", unless the operation is not commutative"
-            : forced->run            ? " for blocking calls when all ranks share a node"
-                                     : "", source);
+    if (forced) add(text, "  %-20s whenever it can do the case: asked for by %s; otherwise:\n", forced->name, source);
     for (const struct coll_algorithm *algorithm = table[name].algorithms; algorithm->name; algorithm++) {
-        if (forced && !forced->commutative_only && !forced->run) return;
-        if (forced && algorithm->run) continue;
-        if (algorithm->run) {
-            add(text, "  %-20s blocking calls when all ranks share a node, ", algorithm->name);
-            if (algorithm->most_bytes == ANY_SIZE) add(text, "any size; otherwise:\n");
-            else add(text, "up to %zu bytes; otherwise:\n", algorithm->most_bytes);
-        } else if (algorithm->most_bytes == ON_REQUEST) {
-            add(text, "  %-20s only on request\n", algorithm->name);
-        } else if (ranks < algorithm->least_ranks) {
-            add(text, "  %-20s only from %d ranks up\n", algorithm->name, algorithm->least_ranks);
-        } else if (rest) {
-            add(text, "  %-20s instead, when the operation is not commutative\n", algorithm->name);
-        } else if (algorithm->most_bytes == ANY_SIZE) {
-            if (from) add(text, "  %-20s above %zu bytes\n", algorithm->name, from);
-            else add(text, "  %-20s at any size\n", algorithm->name);
-            rest = true;
-            if (!algorithm->commutative_only && algorithm[1].name && algorithm[1].most_bytes != ON_REQUEST) return;
-        } else {
-            add(text, "  %-20s up to %zu bytes\n", algorithm->name, algorithm->most_bytes);
-            from = algorithm->most_bytes;
-        }
+        if (algorithm->most_bytes == ON_REQUEST) add(text, "  %-20s only on request\n", algorithm->name);
+        else if (!settled && ranks >= algorithm->least_ranks && ranks <= algorithm->most_ranks) explain_entry(text, algorithm, &from);
+        else continue;
+        settled = settled || (!algorithm->run && !algorithm->commutative_only && algorithm->most_bytes == ANY_SIZE);
     }
 }
 

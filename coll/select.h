@@ -9,8 +9,8 @@ struct coll_algorithm {
     const char *name; /* as in NCCLX_COLL_* */
     algorithm_fn build;
     shared_fn run; /* instead of build: not a schedule, but loads and stores among ranks of a node; needs problem->shared */
-    /* Chosen by itself for at least so many ranks and at most so many bytes (coll_measure); most_bytes 0: only on request. */
-    int least_ranks;
+    /* Chosen by itself for so many ranks and at most so many bytes (coll_measure); most_bytes 0: only on request. */
+    int least_ranks, most_ranks;
     size_t most_bytes;
     bool commutative_only; /* takes operands in another order than that of ranks */
 };

@@ -5,15 +5,21 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Reductions of more bytes than this over all ranks are shared out: each rank combines a piece, and all copy the pieces. Less is combined by everyone,
- * which saves one hand-over. */
+/* A reduction is shared out when that saves each rank, or the root, the combining of more bytes than this: then each rank combines a piece, and
+ * those who want the result copy the pieces, which costs a second hand-over and a copy. */
 #define SHARE_OUT_BYTES ((size_t)8192)
+#define SHARE_OUT_ROOT_BYTES ((size_t)65536)
 /* Looks at a slot before progress is driven too: a few hand-overs of a cache line between cores. */
 #define LOOKS 200
 
+static size_t slot_bytes(size_t data_bytes)
+{
+    return (sizeof(struct shared_slot) + data_bytes + SHARED_PAGE - 1) / SHARED_PAGE * SHARED_PAGE;
+}
+
 size_t shared_bytes(int size, size_t data_bytes)
 {
-    return (size_t)size * SHARED_SLOTS * (sizeof(struct shared_slot) + data_bytes);
+    return (size_t)size * SHARED_SLOTS * slot_bytes(data_bytes);
 }
 
 void shared_prepare(struct shared *shared, struct ncclx_rt *rt, char *areas, int rank, int size, size_t data_bytes)
@@ -24,7 +30,7 @@ void shared_prepare(struct shared *shared, struct ncclx_rt *rt, char *areas, int
     shared->rank = rank;
     shared->size = size;
     shared->data_bytes = data_bytes;
-    shared->slot_bytes = sizeof(struct shared_slot) + data_bytes;
+    shared->slot_bytes = slot_bytes(data_bytes);
     shared->area_bytes = SHARED_SLOTS * shared->slot_bytes;
 }
 
@@ -162,20 +168,22 @@ int shared_allgather(struct shared *shared, const struct coll_problem *problem, 
     return NCCLX_SUCCESS;
 }
 
-/* One part of an all-to-all: bytes [done, done + bytes) of every block. */
+/* One part of an all-to-all: bytes [done, done + bytes) of every block. The own block goes straight. */
 static int alltoall_part(struct shared *shared, const struct coll_problem *problem, const char *input, char *result, size_t done, size_t bytes)
 {
-    size_t size = (size_t)shared->size, all = size * bytes;
+    size_t size = (size_t)shared->size, own = (size_t)shared->rank, all = size * bytes;
     int error = enter(shared);
     if (error) return error;
     char *leaves = shared_data(shared_slot(shared, shared->rank, shared->number), all);
-    for (size_t i = 0; i < size; i++) memcpy(leaves + i * bytes, input + i * problem->bytes + done, bytes);
+    for (size_t i = 0; i < size; i++)
+        if (i != own) memcpy(leaves + i * bytes, input + i * problem->bytes + done, bytes);
     publish(shared);
-    for (int i = 0; i < shared->size; i++) {
-        int rank = (shared->rank + i) % shared->size;
-        error = i ? shared_wait(shared, rank, shared->number) : NCCLX_SUCCESS;
+    if (!problem->in_place) memcpy(result + own * problem->bytes + done, input + own * problem->bytes + done, bytes);
+    for (size_t i = 1; i < size; i++) {
+        size_t rank = (own + i) % size;
+        error = shared_wait(shared, (int)rank, shared->number);
         if (error) return error;
-        memcpy(result + (size_t)rank * problem->bytes + done, given(shared, rank, all) + (size_t)shared->rank * bytes, bytes);
+        memcpy(result + rank * problem->bytes + done, given(shared, (int)rank, all) + own * bytes, bytes);
     }
     shared->entered = shared->number;
     return NCCLX_SUCCESS;
@@ -185,6 +193,7 @@ int shared_alltoall(struct shared *shared, const struct coll_problem *problem, c
 {
     const char *input = problem->in_place ? recvbuf : sendbuf;
     size_t most = shared->data_bytes / (size_t)shared->size;
+    if (most > SHARED_LINE) most -= most % SHARED_LINE;
     for (size_t done = 0; done < problem->bytes; done += most) {
         int error = alltoall_part(shared, problem, input, recvbuf, done, smaller(problem->bytes - done, most));
         if (error) return error;
@@ -252,7 +261,7 @@ static int reduce_parts(struct shared *shared, const struct coll_problem *proble
     size_t most = shared->data_bytes / problem->element_bytes * problem->element_bytes;
     for (size_t done = 0; done < problem->bytes; done += most) {
         size_t bytes = smaller(problem->bytes - done, most);
-        bool share_out = bytes * (size_t)shared->size > SHARE_OUT_BYTES;
+        bool share_out = bytes * (size_t)(shared->size - 2) > (problem->name == COLL_REDUCE ? SHARE_OUT_ROOT_BYTES : SHARE_OUT_BYTES);
         char *out = result ? result + done : NULL;
         int error = share_out ? reduce_shared_out(shared, problem, input + done, out, bytes) : reduce_flat(shared, problem, input + done, out, bytes);
         if (error) return error;

@@ -19,10 +19,15 @@
 /* Bytes of a slot's data that fit beside its number: one cache line carries both. */
 #define SHARED_INLINE (SHARED_LINE - sizeof(uint64_t))
 #define SHARED_MOST_RANKS 64
+/* Where data begins in a slot, which begins at a page: far from the places in a page where users' large buffers begin. Processors take a load for
+ * one that depends on a store still under way when the two lie at the same place of different pages, and copies get several times slower. */
+#define SHARED_PAGE 4096
+#define SHARED_APART 2048
 
 struct shared_slot {
     _Alignas(SHARED_LINE) _Atomic uint64_t number;
     char inline_data[SHARED_INLINE];
+    char apart[SHARED_APART - SHARED_LINE];
     char data[]; /* instead, when there is more */
 };
 
