@@ -6,7 +6,9 @@
 /* A communicator's segment is made at its so many-th call that would use it: one that is used once or twice is not worth it. */
 #define CALLS_BEFORE 4
 #define SMALL_BYTES ((size_t)2 * SHARED_PAGE - SHARED_APART)
+#define SMALL_SLOTS 8
 #define LARGE_BYTES ((size_t)64 << 10)
+#define LARGE_SLOTS 4
 /* With more ranks than this, large slots are a quarter as large. */
 #define MANY_RANKS 16
 /* A rank that ends waits so long for others to leave its segments: they are on their way out too, unless they have died. */
@@ -86,7 +88,8 @@ static int agree(struct ncclx_comm *comm, bool mine, bool *all)
 static int make(struct ncclx_comm *comm, enum segment_level level)
 {
     struct segments *segments = &comm->coll->segments;
-    size_t data = data_bytes(comm, level), bytes = sizeof(struct segment_header) + shared_bytes(comm->size, data);
+    unsigned slots = level == SEGMENT_SMALL ? SMALL_SLOTS : LARGE_SLOTS;
+    size_t data = data_bytes(comm, level), bytes = sizeof(struct segment_header) + shared_bytes(comm->size, slots, data);
     struct segment *segment = base_calloc(AREA_COLL, 1, sizeof *segment);
     struct offer offer = {.good = 0};
     bool all = false;
@@ -101,7 +104,7 @@ static int make(struct ncclx_comm *comm, enum segment_level level)
         if (segment) end_segment(comm->rt, segment);
         return error;
     }
-    shared_prepare(&segment->shared, comm->rt, (char *)(segment->header + 1), comm->rank, comm->size, data);
+    shared_prepare(&segment->shared, comm->rt, (char *)(segment->header + 1), comm->rank, comm->size, slots, data);
     segments->segment[level] = segment;
     return NCCLX_SUCCESS;
 }

@@ -21,7 +21,7 @@ static const struct coll_algorithm barrier_table[] = {
     {0},
 };
 static const struct coll_algorithm bcast_table[] = {
-    {"shared", NULL, shared_bcast, 2, 2, 32 * KIB, false},
+    {"shared", NULL, shared_bcast, 2, 2, 8 * KIB, false},
     {"shared", NULL, shared_bcast, 3, ANY_RANKS, ANY_SIZE, false},
     {"binomial", bcast_binomial, NULL, 2, 2, ANY_SIZE, false},
     {"binomial", bcast_binomial, NULL, 3, ANY_RANKS, 32 * KIB, false},
@@ -30,7 +30,7 @@ static const struct coll_algorithm bcast_table[] = {
     {0},
 };
 static const struct coll_algorithm reduce_table[] = {
-    {"shared", NULL, shared_reduce, 2, 2, 32 * KIB, false},
+    {"shared", NULL, shared_reduce, 2, 2, 8 * KIB, false},
     {"shared", NULL, shared_reduce, 3, ANY_RANKS, 512 * KIB, false},
     {"binomial", reduce_binomial, NULL, 2, 2, 512 * KIB, false},
     {"binomial", reduce_binomial, NULL, 3, ANY_RANKS, 8 * KIB, false},
@@ -38,7 +38,7 @@ static const struct coll_algorithm reduce_table[] = {
     {0},
 };
 static const struct coll_algorithm allreduce_table[] = {
-    {"shared", NULL, shared_allreduce, 2, 2, 32 * KIB, false},
+    {"shared", NULL, shared_allreduce, 2, 2, 6 * KIB, false},
     {"shared", NULL, shared_allreduce, 3, ANY_RANKS, 512 * KIB, false},
     {"recursive_doubling", allreduce_recursive_doubling, NULL, 2, 2, 512 * KIB, false},
     {"recursive_doubling", allreduce_recursive_doubling, NULL, 3, ANY_RANKS, 4 * KIB, false},
@@ -49,7 +49,7 @@ static const struct coll_algorithm allreduce_table[] = {
     {0},
 };
 static const struct coll_algorithm allgather_table[] = {
-    {"shared", NULL, shared_allgather, 2, 2, 32 * KIB, false},
+    {"shared", NULL, shared_allgather, 2, 2, 12 * KIB, false},
     {"shared", NULL, shared_allgather, 3, ANY_RANKS, 4096 * KIB, false},
     {"bruck", allgather_bruck, NULL, 3, ANY_RANKS, 4 * KIB, false},
     {"recursive_doubling", allgather_recursive_doubling, NULL, 3, ANY_RANKS, 128 * KIB, false},
@@ -57,7 +57,7 @@ static const struct coll_algorithm allgather_table[] = {
     {0},
 };
 static const struct coll_algorithm alltoall_table[] = {
-    {"shared", NULL, shared_alltoall, 2, 2, 16 * KIB, false},
+    {"shared", NULL, shared_alltoall, 2, 2, 4 * KIB, false},
     {"shared", NULL, shared_alltoall, 3, ANY_RANKS, 32 * KIB, false},
     {"bruck", alltoall_bruck, NULL, 8, ANY_RANKS, 128, false},
     {"direct", alltoall_direct, NULL, 3, ANY_RANKS, 1024 * KIB, false},

@@ -12,26 +12,32 @@
 /* Looks at a slot before progress is driven too: a few hand-overs of a cache line between cores. */
 #define LOOKS 200
 
-static size_t slot_bytes(size_t data_bytes)
+static size_t to_pages(size_t bytes)
 {
-    return (sizeof(struct shared_slot) + data_bytes + SHARED_PAGE - 1) / SHARED_PAGE * SHARED_PAGE;
+    return (bytes + SHARED_PAGE - 1) / SHARED_PAGE * SHARED_PAGE;
 }
 
-size_t shared_bytes(int size, size_t data_bytes)
+static size_t rows_bytes(int size, unsigned slots)
 {
-    return (size_t)size * SHARED_SLOTS * slot_bytes(data_bytes);
+    return to_pages((size_t)size * slots * sizeof(struct shared_slot));
 }
 
-void shared_prepare(struct shared *shared, struct ncclx_rt *rt, char *areas, int rank, int size, size_t data_bytes)
+size_t shared_bytes(int size, unsigned slots, size_t data_bytes)
+{
+    return rows_bytes(size, slots) + (size_t)size * slots * to_pages(SHARED_APART + data_bytes);
+}
+
+void shared_prepare(struct shared *shared, struct ncclx_rt *rt, char *memory, int rank, int size, unsigned slots, size_t data_bytes)
 {
     memset(shared, 0, sizeof *shared);
     shared->rt = rt;
-    shared->areas = areas;
     shared->rank = rank;
     shared->size = size;
+    shared->slots = slots;
     shared->data_bytes = data_bytes;
-    shared->slot_bytes = slot_bytes(data_bytes);
-    shared->area_bytes = SHARED_SLOTS * shared->slot_bytes;
+    shared->data_stride = to_pages(SHARED_APART + data_bytes);
+    shared->rows = (struct shared_slot *)memory;
+    shared->data = memory + rows_bytes(size, slots) + SHARED_APART;
 }
 
 /* ---- Parts ------------------------------------------------------------------------------------------------------ */
@@ -76,9 +82,9 @@ int shared_wait_slow(struct shared *shared, int rank, uint64_t number)
 static inline int enter(struct shared *shared)
 {
     uint64_t number = ++shared->number;
-    if (number <= shared->entered + SHARED_SLOTS - 1) return NCCLX_SUCCESS;
-    /* The slot was used last by part number - SHARED_SLOTS: all must have entered the one after that. */
-    uint64_t wanted = number - SHARED_SLOTS + 1;
+    if (number < shared->entered + shared->slots) return NCCLX_SUCCESS;
+    /* The slot was used last by part number - slots: all must have entered the one after that. */
+    uint64_t wanted = number - shared->slots + 1;
     for (int rank = 0; rank < shared->size; rank++) {
         int error = rank == shared->rank ? NCCLX_SUCCESS : shared_wait(shared, rank, wanted);
         if (error) return error;
@@ -97,7 +103,7 @@ static inline int give(struct shared *shared, const void *data, size_t bytes)
 {
     int error = enter(shared);
     if (error) return error;
-    if (bytes) memcpy(shared_data(shared_slot(shared, shared->rank, shared->number), bytes), data, bytes);
+    if (bytes) memcpy(shared_data(shared, shared->rank, shared->number, bytes), data, bytes);
     publish(shared);
     return NCCLX_SUCCESS;
 }
@@ -115,7 +121,7 @@ static inline int wait_for_all(struct shared *shared)
 
 static inline const char *given(const struct shared *shared, int rank, size_t bytes)
 {
-    return shared_data(shared_slot(shared, rank, shared->number), bytes);
+    return shared_data(shared, rank, shared->number, bytes);
 }
 
 static inline size_t smaller(size_t a, size_t b)
@@ -174,7 +180,7 @@ static int alltoall_part(struct shared *shared, const struct coll_problem *probl
     size_t size = (size_t)shared->size, own = (size_t)shared->rank, all = size * bytes;
     int error = enter(shared);
     if (error) return error;
-    char *leaves = shared_data(shared_slot(shared, shared->rank, shared->number), all);
+    char *leaves = shared_data(shared, shared->rank, shared->number, all);
     for (size_t i = 0; i < size; i++)
         if (i != own) memcpy(leaves + i * bytes, input + i * problem->bytes + done, bytes);
     publish(shared);
@@ -239,7 +245,7 @@ static int reduce_shared_out(struct shared *shared, const struct coll_problem *p
     uint64_t gathered = shared->number;
     error = enter(shared);
     if (error) return error;
-    char *shares = shared_data(shared_slot(shared, shared->rank, shared->number), bytes);
+    char *shares = shared_data(shared, shared->rank, shared->number, bytes);
     shared->number = gathered;
     combine(shared, problem, bytes, begin, shares + begin, end - begin);
     shared->number = gathered + 1;

@@ -39,8 +39,9 @@ static struct ncclx_op compose_op = {.function = compose, .references = 1, .comm
 
 struct team {
     int size;
+    unsigned slots;
     size_t data_bytes;
-    char *areas;
+    char *memory;
     unsigned seed;
 };
 
@@ -146,22 +147,22 @@ static void *member_main(void *arg)
     struct member *member = arg;
     struct shared shared;
     unsigned common = member->team->seed, private = member->team->seed * 31 + (unsigned)member->rank;
-    shared_prepare(&shared, &member->rt, member->team->areas, member->rank, member->team->size, member->team->data_bytes);
+    shared_prepare(&shared, &member->rt, member->team->memory, member->rank, member->team->size, member->team->slots, member->team->data_bytes);
     shared.call = "test";
     for (unsigned call = 0; call < CALLS && !member->failure[0]; call++) one_call(member, &shared, call, &common, &private);
     return NULL;
 }
 
-static void run_team(int size, size_t data_bytes, unsigned seed)
+static void run_team(int size, unsigned slots, size_t data_bytes, unsigned seed)
 {
-    struct team team = {.size = size, .data_bytes = data_bytes, .seed = seed};
+    struct team team = {.size = size, .slots = slots, .data_bytes = data_bytes, .seed = seed};
     static struct member members[MOST_RANKS];
     pthread_t threads[MOST_RANKS];
     size_t buffer = (size_t)size * MOST_COUNT * sizeof(struct line) + 2 * CANARY_BYTES;
     char *environment[] = {"NCCLX_TIMEOUT=20", NULL};
-    team.areas = aligned_alloc(SHARED_LINE, shared_bytes(size, data_bytes));
-    assert_non_null(team.areas);
-    memset(team.areas, 0, shared_bytes(size, data_bytes));
+    team.memory = aligned_alloc(SHARED_PAGE, shared_bytes(size, slots, data_bytes));
+    assert_non_null(team.memory);
+    memset(team.memory, 0, shared_bytes(size, slots, data_bytes));
     for (int rank = 0; rank < size; rank++) {
         struct member *member = &members[rank];
         memset(member, 0, sizeof *member);
@@ -176,7 +177,7 @@ static void run_team(int size, size_t data_bytes, unsigned seed)
     }
     for (int rank = 0; rank < size; rank++) assert_int_equal(pthread_create(&threads[rank], NULL, member_main, &members[rank]), 0);
     for (int rank = 0; rank < size; rank++) pthread_join(threads[rank], NULL);
-    free(team.areas);
+    free(team.memory);
     for (int rank = 0; rank < size; rank++) {
         free(members[rank].send);
         free(members[rank].recv);
@@ -189,13 +190,13 @@ static void run_team(int size, size_t data_bytes, unsigned seed)
 static void test_all_in_parts(void **state)
 {
     (void)state;
-    for (int size = 2; size <= MOST_RANKS; size++) run_team(size, 192, (unsigned)size);
+    for (int size = 2; size <= MOST_RANKS; size++) run_team(size, 4, 192, (unsigned)size);
 }
 
 static void test_all_at_once(void **state)
 {
     (void)state;
-    for (int size = 2; size <= MOST_RANKS; size++) run_team(size, 65536 - SHARED_LINE, 100u + (unsigned)size);
+    for (int size = 2; size <= MOST_RANKS; size++) run_team(size, 8, 65536, 100u + (unsigned)size);
 }
 
 int main(void)
