@@ -101,7 +101,9 @@ static int execute(const struct child *child)
 static void run_child(const struct child *child, pid_t daemon, volatile struct outcome *outcome)
 {
     struct rlimit raised;
-    setsid();
+    /* Not a session: the kernel's autogroups would schedule each rank as a group of its own, and a rank that yields
+     * would give its core to none of the others. */
+    setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != daemon) _exit(1); /* it died before the line above */
     if (child->directory && chdir(child->directory)) {

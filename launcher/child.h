@@ -1,4 +1,4 @@
-/* child.h - starts one rank: its own session, clean signals and descriptors, bound, dead when the daemon dies. */
+/* child.h - starts one rank: its own process group, clean signals and descriptors, bound, dead when the daemon dies. */
 #ifndef LAUNCHER_CHILD_H
 #define LAUNCHER_CHILD_H
 

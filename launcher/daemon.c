@@ -229,8 +229,8 @@ static void on_stop_timer(evutil_socket_t fd, short what, void *arg)
     signal_groups(arg, SIGSTOP);
 }
 
-/* Signals the process groups of the ranks, as a terminal would. TSTP stops nobody here by itself: the kernel ignores it
- * in a session without a parent. So STOP follows, after a while in which those that handle TSTP do so. */
+/* Signals the process groups of the ranks, as a terminal would. STOP follows TSTP, after a while in which those that
+ * handle TSTP do so. */
 static void signal_ranks(struct daemon *daemon, int number)
 {
     if (number == SIGTSTP) arm(daemon->stop_timer, DAEMON_STOP_NS);
