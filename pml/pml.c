@@ -3,6 +3,7 @@
 #include "pml/internal.h"
 #include "pml/shm/shm.h"
 
+#include <string.h>
 #include <unistd.h>
 
 static const struct transport *const transports[] = {&transport_self, &transport_shm};
@@ -20,6 +21,32 @@ static int connection_chunks(const struct pml *pml)
     return (pml->rt->job.size + CONNECTION_CHUNK - 1) / CONNECTION_CHUNK;
 }
 
+/* NCCLX_TRANSPORTS: a list of names, or empty for all. A rank always reaches itself. */
+static bool is_wanted(const struct ncclx_rt *rt, const char *name)
+{
+    const char *list = rt->config.value[CONFIG_TRANSPORTS].text;
+    size_t length = strlen(name);
+    if (!list || !*list) return true;
+    for (const char *at = list; at; at = strchr(at, ',')) {
+        if (*at == ',') at++;
+        if (!strncmp(at, name, length) && (at[length] == ',' || !at[length])) return true;
+    }
+    return false;
+}
+
+static int check_wanted(const struct ncclx_rt *rt)
+{
+    const char *list = rt->config.value[CONFIG_TRANSPORTS].text;
+    for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',') {
+        size_t length = strcspn(at, ",");
+        bool known = false;
+        for (size_t i = 0; i < sizeof transports / sizeof transports[0]; i++)
+            known = known || (strlen(transports[i]->name) == length && !strncmp(at, transports[i]->name, length));
+        if (!known) return base_error(NCCLX_ERR_CONFIG, "NCCLX_TRANSPORTS=%s: there is no transport \"%.*s\"; there are self and shm", list, (int)length, at);
+    }
+    return NCCLX_SUCCESS;
+}
+
 int pml_init_on(struct ncclx_rt *rt, int segment)
 {
     struct pml *pml = base_calloc(AREA_PML, 1, sizeof *pml);
@@ -32,6 +59,7 @@ int pml_init_on(struct ncclx_rt *rt, int segment)
     pml->flow.limit = (uint64_t)rt->config.value[CONFIG_UNEXPECTED_LIMIT].number;
     pml->announce_threshold = SIZE_MAX;
     int error = shm_start(pml, segment);
+    if (!error) error = check_wanted(rt);
     if (!error) pml->connection = base_calloc(AREA_PML, (size_t)connection_chunks(pml), sizeof *pml->connection);
     if (!error && !pml->connection) error = base_error(NCCLX_ERR_NO_MEM, "no memory for a job of %d ranks", rt->job.size);
     if (!error) error = base_rt_add_poller(rt, pml_poll, pml);
@@ -121,6 +149,7 @@ int pml_connection_to(struct pml *pml, int rank, struct pml_connection **connect
     if (error) return error;
     error = base_error(NCCLX_ERR_UNREACHABLE, "no transport reaches rank %d", rank);
     for (size_t i = 0; i < sizeof transports / sizeof transports[0] && error == NCCLX_ERR_UNREACHABLE; i++) {
+        if (transports[i] != &transport_self && !is_wanted(pml->rt, transports[i]->name)) continue;
         error = transports[i]->connect(pml, made);
         if (error) continue;
         made->transport = transports[i];

@@ -2,6 +2,19 @@
 #include "bootstrap/bootstrap.h"
 #include "pml/shm/shm.h"
 
+#include <unistd.h>
+
+/* Each node alone had cores enough for its ranks; all of them on one machine may not. */
+static void count_ranks(struct shm *shm)
+{
+    struct ncclx_rt *rt = shm->pml->rt;
+    long ranks = shm->segment.ranks;
+    for (struct shm_neighbour *neighbour = shm->neighbours; neighbour; neighbour = neighbour->next) ranks += neighbour->segment.ranks;
+    if (rt->job.oversubscribed || ranks <= sysconf(_SC_NPROCESSORS_ONLN)) return;
+    rt->job.oversubscribed = true;
+    base_rt_configure(rt);
+}
+
 static int neighbour_open(struct shm *shm, int rank, int node, int ranks, struct shm_segment **segment)
 {
     struct ncclx_rt *rt = shm->pml->rt;
@@ -21,6 +34,7 @@ static int neighbour_open(struct shm *shm, int rank, int node, int ranks, struct
     neighbour->next = shm->neighbours;
     shm->neighbours = neighbour;
     *segment = &neighbour->segment;
+    count_ranks(shm);
     return NCCLX_SUCCESS;
 }
 

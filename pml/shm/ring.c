@@ -23,19 +23,29 @@ bool ring_refresh(struct ring_writer *writer)
     return writer->next < writer->room_until;
 }
 
+/* Places payloads from the front again as soon as the hot part is used up and its beginning is free; through the whole ring when the reader lags. Positions
+ * count on for ever, a skip included: what lies less than a ring before payload_until is free. */
+static bool place_payload(struct ring_writer *writer, uint64_t rounded, uint64_t *begin)
+{
+    uint64_t place = writer->payload_next & (writer->payload_bytes - 1);
+    uint64_t front = writer->payload_next + writer->payload_bytes - place;
+    bool behind = place + rounded > RING_HOT_BYTES, fits = place + rounded <= writer->payload_bytes;
+    *begin = writer->payload_next;
+    if (behind && place && front + rounded <= writer->payload_until) *begin = front;
+    else if (!fits) *begin = place ? front : writer->payload_next;
+    return *begin + rounded <= writer->payload_until;
+}
+
 char *ring_payload(struct ring_writer *writer, struct pml_packet *line, size_t bytes)
 {
-    uint64_t rounded = (bytes + RING_LINE_BYTES - 1) & ~(uint64_t)(RING_LINE_BYTES - 1);
+    uint64_t rounded = (bytes + RING_LINE_BYTES - 1) & ~(uint64_t)(RING_LINE_BYTES - 1), begin;
     uint64_t place = writer->payload_next & (writer->payload_bytes - 1);
-    uint64_t begin = writer->payload_next;
-    if (place + rounded > writer->payload_bytes) { /* one piece: not around the end */
-        begin += writer->payload_bytes - place;
-        place = 0;
-    }
-    if (begin + rounded > writer->payload_until) {
+    if (place + rounded > RING_HOT_BYTES) ring_refresh(writer);
+    if (!place_payload(writer, rounded, &begin)) {
         ring_refresh(writer);
-        if (begin + rounded > writer->payload_until) return NULL;
+        if (!place_payload(writer, rounded, &begin)) return NULL;
     }
+    place = begin & (writer->payload_bytes - 1);
     writer->payload_next = begin + rounded;
     line->inline_bytes = PACKET_HAS_PAYLOAD;
     line->u.payload.start = (uint32_t)(place / RING_LINE_BYTES);

@@ -247,7 +247,7 @@ static int shm_poll(struct pml *pml)
         int burst = 0;
         for (; burst < BURST && (line = ring_peek(&channel->reader)); burst++) take(pml, channel, line);
         events += burst;
-        if (!burst && shm->readers < 4) ring_expect(&channel->reader);
+        if (!burst) ring_idle(&channel->reader);
     }
     return events;
 }

@@ -1,6 +1,8 @@
 /* pml.c - messages between ranks of one process, over the real rings. */
 #include "tests/unit/pml_world.h"
 
+#include "pml/shm/shm.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -108,6 +110,36 @@ static void without_single_copies(void **state)
     (void)state;
     char *environment[] = {"NCCLX_SHM_CMA=0", NULL};
     all_transfers(environment);
+}
+
+/* What a peer's process number leads to is not what its mailbox says: another process, or none that may be read. */
+static void single_copies_refused(void **state)
+{
+    (void)state;
+    struct pml_counters counters;
+    world_open(&world, 2, NULL);
+    for (int i = 0; i < 2; i++) ((struct shm *)world.rt[i].pml->shm)->token ^= 2;
+    transfer(0, 1, 100000, true);
+    transfer(1, 0, 100000, false);
+    pml_get_counters(&world.rt[0], &counters);
+    assert_true(counters.announced == 0 && counters.rendezvous == 1);
+    world_close(&world);
+}
+
+static void transports_chosen(void **state)
+{
+    (void)state;
+    char *only_self[] = {"NCCLX_TRANSPORTS=self", NULL}, *listed[] = {"NCCLX_TRANSPORTS=self,shm", NULL};
+    struct ncclx_request *request;
+    world_open(&world, 2, listed);
+    transfer(0, 1, 10, true);
+    assert_string_equal(pml_transport_name(&world.rt[0], 1), "shm");
+    assert_null(pml_transport_name(&world.rt[0], 0));
+    world_close(&world);
+    world_open(&world, 2, only_self);
+    assert_int_equal(send_to(0, 1, "x", 1, 1, &request), NCCLX_ERR_UNREACHABLE);
+    transfer(1, 1, 10, true);
+    world_close(&world);
 }
 
 static void smallest_ring(void **state)
@@ -410,6 +442,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_size),
         cmocka_unit_test(without_single_copies),
+        cmocka_unit_test(single_copies_refused),
+        cmocka_unit_test(transports_chosen),
         cmocka_unit_test(smallest_ring),
         cmocka_unit_test(truncation),
         cmocka_unit_test(order_and_wildcards),
