@@ -65,7 +65,7 @@ int osc_message_submit(struct osc_window *window, struct osc_target *target, con
 
 void osc_message_flush_start(struct osc_window *window, struct osc_target *target)
 {
-    window_origin_flush(&target->origin);
+    (void)window_origin_flush(&target->origin);
     (void)pump(window, target);
 }
 
@@ -76,20 +76,20 @@ static void describe_flush(const void *arg, char *text, size_t bytes)
              target->origin.acked, target->origin.last, target->origin.head ? "queued" : "all sent");
 }
 
-static bool flushed(const struct osc_target *target, bool here)
+static bool reached(const struct osc_target *target, uint64_t goal, bool here)
 {
-    return here ? window_origin_idle_here(&target->origin) : window_origin_idle(&target->origin);
+    return here ? window_origin_reached_here(&target->origin, goal) : window_origin_reached(&target->origin, goal);
 }
 
 int osc_message_flush(struct osc_window *window, struct osc_target *target, bool here, const char *call)
 {
     struct ncclx_rt *rt = window->face.rt;
-    if (!here) window_origin_flush(&target->origin);
+    uint64_t goal = here ? window_origin_goal(&target->origin) : window_origin_flush(&target->origin);
     int error = pump(window, target);
-    if (error || flushed(target, here)) return error;
+    if (error || reached(target, goal, here)) return error;
     struct base_wait wait;
     base_wait_begin(&wait, rt, call, describe_flush, target);
-    while (!error && !target->error && !flushed(target, here)) error = base_wait_step(&wait);
+    while (!error && !target->error && !reached(target, goal, here)) error = base_wait_step(&wait);
     base_wait_end(&wait);
     if (error || !target->error) return error;
     return base_error(target->error, "the way to rank %d of the window failed", target->rank);

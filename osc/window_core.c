@@ -1,8 +1,6 @@
 /* window_core.c - see window_core.h. */
 #include "osc/window_core.h"
 
-#include "runtime/base/planted.h"
-
 #include <string.h>
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -22,22 +20,26 @@ void window_origin_submit(struct window_origin *origin, struct window_operation 
     if (origin->head) origin->tail->next = operation;
     else origin->head = operation;
     origin->tail = operation;
+    uint64_t pieces = operation->bytes / origin->piece + (operation->bytes % origin->piece > 0);
+    origin->queued += pieces ? pieces : 1; /* a signal without data */
 }
 
-void window_origin_flush(struct window_origin *origin)
+uint64_t window_origin_flush(struct window_origin *origin)
 {
-    origin->flushed = origin->head && !PLANTED_BUG(BUG_FLUSH_FORGETS_QUEUE) ? UINT64_MAX : origin->last;
+    uint64_t goal = window_origin_goal(origin);
+    origin->flushed = PLANTED_BUG(BUG_FLUSH_FORGETS_QUEUE) ? origin->last : goal;
+    return goal;
 }
 
 /* Numbers the message. Asking every half depth keeps messages flowing: when the way is full, an acknowledgement is due. */
-static void number(struct window_origin *origin, struct window_header *header, bool ask)
+static void number(struct window_origin *origin, struct window_header *header)
 {
     header->version = WINDOW_VERSION;
     header->window = origin->window;
     header->rank = origin->rank;
     header->sequence = ++origin->last;
     bool due = origin->last - origin->asked >= WINDOW_DEPTH / 2 && !PLANTED_BUG(BUG_ACKNOWLEDGEMENT_NOT_ASKED);
-    if (ask || due) {
+    if (due || origin->last == origin->flushed || header->kind == WINDOW_FLUSH) {
         header->flags |= WINDOW_WANTS_ACK;
         origin->asked = origin->last;
     }
@@ -73,13 +75,13 @@ static void make_piece(struct window_origin *origin, struct window_message *mess
         message->data = operation->from + operation->made;
         message->bytes = bytes;
     }
-    number(origin, header, whole && !operation->next && origin->flushed == UINT64_MAX);
+    number(origin, header);
+    origin->queued--;
     if (operation->kind == WINDOW_GET) remember_get(origin, operation, bytes);
     operation->made += bytes;
     if (!whole) return;
     message->finished = operation;
     origin->head = operation->next;
-    if (!origin->head && origin->flushed == UINT64_MAX) origin->flushed = origin->last;
 }
 
 bool window_origin_next(struct window_origin *origin, struct window_message *message)
@@ -91,7 +93,7 @@ bool window_origin_next(struct window_origin *origin, struct window_message *mes
         make_piece(origin, message);
     } else {
         message->header.kind = WINDOW_FLUSH;
-        number(origin, &message->header, true);
+        number(origin, &message->header);
     }
     return true;
 }

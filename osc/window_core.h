@@ -18,6 +18,7 @@
 #ifndef OSC_WINDOW_CORE_H
 #define OSC_WINDOW_CORE_H
 
+#include "runtime/base/planted.h"
 #include "runtime/ncclx.h"
 
 #include <stdbool.h>
@@ -69,7 +70,8 @@ struct window_origin {
     uint64_t last;    /* sequence number of the newest message; the first one is 1 */
     uint64_t asked;   /* newest message that asked for an acknowledgement */
     uint64_t acked;   /* everything up to this is complete */
-    uint64_t flushed; /* everything up to this has to be acknowledged soon */
+    uint64_t flushed; /* everything up to this has to be acknowledged soon; may be a message still to be made */
+    uint64_t queued;  /* messages that the queue will become */
     struct window_operation *head, *tail;
     unsigned get_first, get_count; /* GETs without their data, in the order sent */
     struct {
@@ -82,8 +84,13 @@ struct window_origin {
 void window_origin_init(struct window_origin *origin, uint64_t window, int rank, uint64_t piece);
 /* Queues an operation; `made` and `next` are set here. Until it comes back from window_origin_next it belongs to the core. */
 void window_origin_submit(struct window_origin *origin, struct window_operation *operation);
-/* From now on everything submitted so far is driven to its acknowledgement. */
-void window_origin_flush(struct window_origin *origin);
+/* The number of the last message of everything submitted so far. */
+static inline uint64_t window_origin_goal(const struct window_origin *origin)
+{
+    return origin->last + origin->queued;
+}
+/* Everything submitted so far is driven to its acknowledgement. Returns the goal. */
+uint64_t window_origin_flush(struct window_origin *origin);
 
 struct window_message {
     struct window_header header;
@@ -96,16 +103,17 @@ bool window_origin_next(struct window_origin *origin, struct window_message *mes
 /* An ACK or DATA came. For DATA, *to is where its bytes go. ERR_TRANSPORT: not what was asked for, nothing changed. */
 int window_origin_receive(struct window_origin *origin, const struct window_header *header, uint64_t bytes, char **to);
 
-/* Every operation is complete at the target. */
-static inline bool window_origin_idle(const struct window_origin *origin)
+/* Every operation up to the goal is complete at the target. Later ones do not count: other threads may go on. */
+static inline bool window_origin_reached(const struct window_origin *origin, uint64_t goal)
 {
-    return !origin->head && origin->acked == origin->last;
+    if (PLANTED_BUG(BUG_FLUSH_WAITS_FOR_LATER)) goal = window_origin_goal(origin);
+    return origin->acked >= goal;
 }
 
-/* Buffers of every operation are the caller's again. */
-static inline bool window_origin_idle_here(const struct window_origin *origin)
+/* Buffers of every operation up to the goal are the caller's again. */
+static inline bool window_origin_reached_here(const struct window_origin *origin, uint64_t goal)
 {
-    return !origin->head && origin->get_count == 0;
+    return origin->last >= goal && (origin->get_count == 0 || origin->gets[origin->get_first].sequence > goal);
 }
 
 /* ---- Target: one a window and origin ------------------------------------------------------------------------- */

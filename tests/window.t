@@ -19,6 +19,8 @@ some_cases() { # some_cases NAME ROUNDS
     for ranks in 2 3; do job "$1" $ranks passive; done
     for ranks in 1 4 7; do job "$1" $ranks shapes; done
     for ranks in 1 2 3; do job "$1" $ranks errors; done
+    for ranks in 1 2 5; do job "$1" $ranks split; done
+    for ranks in 1 2; do job "$1" $ranks threads; done
     job "$1" 3 many 10
 }
 

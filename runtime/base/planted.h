@@ -31,6 +31,7 @@ enum planted_bug {
     /* windows: osc/window_core */
     BUG_SIGNAL_EARLY,              /* a signal travels with the first piece of its put instead of the last */
     BUG_FLUSH_FORGETS_QUEUE,       /* a flush asks only for what was sent, not for what waits its turn */
+    BUG_FLUSH_WAITS_FOR_LATER,     /* a flush waits for operations that came after it, which nobody flushes */
     BUG_ACKNOWLEDGEMENT_NOT_ASKED, /* the way fills up and nobody asks for an acknowledgement */
     BUG_COUNT
 };

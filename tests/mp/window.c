@@ -1,6 +1,7 @@
 /* window.c - windows between processes: window CASE [NUMBER]. Prints nothing but "ok RANKS" from rank 0 when everything holds. */
 #include "tests/mp/check.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -200,6 +201,82 @@ static void case_shapes(void)
     OK(ncclx_win_free(&win));
 }
 
+/* ---- split: ranks of the window are not those of the job ------------------------------------------------------ */
+
+static void case_split(void)
+{
+    ncclx_comm_t half;
+    ncclx_win_t win;
+    void *memory = NULL;
+    int me, there;
+    uint64_t value, back = 0;
+    OK(ncclx_comm_split(NCCLX_COMM_WORLD, rank % 2, -rank, &half)); /* highest first */
+    OK(ncclx_comm_rank(half, &me));
+    OK(ncclx_comm_size(half, &there));
+    OK(ncclx_win_allocate(sizeof value * (size_t)there, sizeof value, NCCLX_INFO_NULL, half, &memory, &win));
+    OK(ncclx_comm_free(&half)); /* the window lives on */
+    value = (uint64_t)rank + 100;
+    for (int to = 0; to < there; to++)
+        OK(ncclx_win_put_signal(&value, 1, NCCLX_UINT64, to, (size_t)me, win, 5, NCCLX_SIGNAL_ADD, 1));
+    OK(ncclx_win_wait_signal(win, 5, NCCLX_CMP_EQ, (uint64_t)there, -1, NULL));
+    for (int from = 0; from < there; from++) { /* members were (even or odd) world ranks, descending */
+        const int world = ((size - 1 - rank % 2) / 2 - from) * 2 + rank % 2;
+        CHECK(((uint64_t *)memory)[from] == (uint64_t)world + 100);
+    }
+    OK(ncclx_win_get(&back, 1, NCCLX_UINT64, there - 1, (size_t)me, win));
+    OK(ncclx_win_flush_all(win));
+    CHECK(back == value);
+    OK(ncclx_win_fence(win));
+    OK(ncclx_win_free(&win));
+}
+
+/* ---- threads: some wait while others put ---------------------------------------------------------------------- */
+
+#define THREADS 3
+#define THREAD_ROUNDS 200
+
+struct worker {
+    ncclx_win_t win;
+    const char *base;
+    size_t index;
+    bool waits;
+};
+
+/* Each pair of threads has a place, a slot for arrival and a slot for the answer of its own. */
+static void *work(void *arg)
+{
+    const struct worker *worker = arg;
+    const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+    const size_t arrived = worker->index * 2, taken = arrived + 1;
+    for (uint64_t round = 1; round <= THREAD_ROUNDS; round++) {
+        if (worker->waits) {
+            OK(ncclx_win_wait_signal(worker->win, arrived, NCCLX_CMP_EQ, round, -1, NULL));
+            CHECK(((const volatile uint64_t *)(const void *)worker->base)[worker->index] == round * 10 + worker->index);
+            OK(ncclx_win_signal(left, worker->win, taken, NCCLX_SIGNAL_SET, round));
+        } else {
+            const uint64_t value = round * 10 + worker->index;
+            OK(ncclx_win_put_signal(&value, 1, NCCLX_UINT64, right, worker->index, worker->win, arrived, NCCLX_SIGNAL_ADD, 1));
+            OK(ncclx_win_flush(right, worker->win));
+            OK(ncclx_win_wait_signal(worker->win, taken, NCCLX_CMP_EQ, round, -1, NULL));
+        }
+    }
+    return NULL;
+}
+
+static void case_threads(void)
+{
+    char *base;
+    struct worker workers[2 * THREADS];
+    pthread_t threads[2 * THREADS];
+    ncclx_win_t win = allocate(sizeof(uint64_t) * THREADS, sizeof(uint64_t), (size_t)2 * THREADS, &base);
+    for (size_t i = 0; i < (size_t)2 * THREADS; i++) {
+        workers[i] = (struct worker){.win = win, .base = base, .index = i / 2, .waits = i % 2};
+        CHECK(pthread_create(&threads[i], NULL, work, &workers[i]) == 0);
+    }
+    for (size_t i = 0; i < (size_t)2 * THREADS; i++) CHECK(pthread_join(threads[i], NULL) == 0);
+    OK(ncclx_win_free(&win));
+}
+
 /* ---- errors: wrong use is told, and the window stays usable -------------------------------------------------- */
 
 static void case_errors(void)
@@ -324,7 +401,9 @@ static void case_cost(void)
 
 int main(int argc, char **argv)
 {
-    OK(ncclx_init(&argc, &argv));
+    int provided;
+    const bool threads = argc > 1 && !strcmp(argv[1], "threads");
+    OK(ncclx_init_thread(&argc, &argv, threads ? NCCLX_THREAD_MULTIPLE : NCCLX_THREAD_SINGLE, &provided));
     OK(ncclx_comm_rank(NCCLX_COMM_WORLD, &rank));
     OK(ncclx_comm_size(NCCLX_COMM_WORLD, &size));
     const char *name = argc > 1 ? argv[1] : "";
@@ -334,6 +413,8 @@ int main(int argc, char **argv)
     else if (!strcmp(name, "counter")) case_counter(number);
     else if (!strcmp(name, "passive")) case_passive();
     else if (!strcmp(name, "shapes")) case_shapes();
+    else if (!strcmp(name, "split")) case_split();
+    else if (!strcmp(name, "threads")) case_threads();
     else if (!strcmp(name, "errors")) case_errors();
     else if (!strcmp(name, "big")) case_big(number);
     else if (!strcmp(name, "many")) case_many(number);

@@ -30,9 +30,10 @@ struct stage {
     struct window_target target;
     char memory[MEMORY], model[MEMORY];
     uint64_t slots[SLOTS], model_slots[SLOTS];
-    uint64_t signals_made, signals_seen, hash[STEPS];
+    uint64_t signals_made, signals_seen, hash[2 * STEPS];
     struct record *records;
     int steps;
+    uint64_t goal; /* of the flush */
     enum { RUNNING, FLUSHING, FLUSHING_HERE, FINISHED } state;
 };
 
@@ -85,8 +86,8 @@ static void flush_is_done(struct stage *stage)
 
 static void check_flush(struct stage *stage)
 {
-    if (stage->state == FLUSHING && window_origin_idle(&stage->origin)) flush_is_done(stage);
-    else if (stage->state == FLUSHING_HERE && window_origin_idle_here(&stage->origin)) flush_is_done(stage);
+    if (stage->state == FLUSHING && window_origin_reached(&stage->origin, stage->goal)) flush_is_done(stage);
+    else if (stage->state == FLUSHING_HERE && window_origin_reached_here(&stage->origin, stage->goal)) flush_is_done(stage);
 }
 
 static void fill(struct stage *stage, struct record *record)
@@ -131,6 +132,19 @@ static void operate(struct stage *stage)
     window_origin_submit(&stage->origin, operation);
 }
 
+/* Another thread signals while this one flushes, and does not flush itself. */
+static void intrude(struct sim *sim, void *context, uint64_t a, uint64_t b)
+{
+    struct stage *stage = context;
+    (void)a, (void)b;
+    if (stage->state != FLUSHING) return;
+    struct window_operation *operation = sim_alloc(sim, sizeof *operation);
+    operation->kind = WINDOW_SIGNAL;
+    add_signal(stage, operation);
+    window_origin_submit(&stage->origin, operation);
+    pump(stage);
+}
+
 static void step(struct sim *sim, void *context, uint64_t a, uint64_t b)
 {
     struct stage *stage = context;
@@ -138,9 +152,11 @@ static void step(struct sim *sim, void *context, uint64_t a, uint64_t b)
     bool last = ++stage->steps > STEPS;
     if (last || sim_chance(sim, 1, 12)) {
         stage->state = FLUSHING;
-        window_origin_flush(&stage->origin);
+        stage->goal = window_origin_flush(&stage->origin);
+        if (sim_chance(sim, 1, 2)) sim_after(sim, sim_random(sim, 20000), intrude, stage, 0, 0);
     } else if (sim_chance(sim, 1, 12)) {
         stage->state = FLUSHING_HERE;
+        stage->goal = window_origin_goal(&stage->origin);
     } else {
         operate(stage);
         sim_after(sim, sim_random(sim, 200), step, stage, 0, 0);
@@ -231,7 +247,8 @@ static void finish(struct sim *sim)
 
 int main(int argc, char **argv)
 {
-    static const enum planted_bug bugs[] = {BUG_SIGNAL_EARLY, BUG_FLUSH_FORGETS_QUEUE, BUG_ACKNOWLEDGEMENT_NOT_ASKED, BUG_NONE};
+    static const enum planted_bug bugs[] = {BUG_SIGNAL_EARLY, BUG_FLUSH_FORGETS_QUEUE,
+                                             BUG_FLUSH_WAITS_FOR_LATER, BUG_ACKNOWLEDGEMENT_NOT_ASKED, BUG_NONE};
     static const struct sim_scenario scenario = {
         .name = "window messages", .start = start, .finish = finish, .seeds = 1000, .bugs = bugs};
     return sim_main(argc, argv, &scenario, 1);
