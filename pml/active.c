@@ -19,7 +19,8 @@ size_t pml_am_max(struct ncclx_rt *rt, int peer)
     return connection->payload_max - PML_AM_HEADER_MAX;
 }
 
-int pml_am_send(struct ncclx_rt *rt, int peer, unsigned id, const void *header, size_t header_bytes, const void *data, size_t bytes)
+int pml_am_send(struct ncclx_rt *rt, int peer, unsigned id, const void *header, size_t header_bytes, const void *data,
+                size_t bytes)
 {
     struct pml_connection *connection;
     int error = pml_connection_to(rt->pml, peer, &connection);

@@ -1,4 +1,5 @@
-/* backlog.c - what waits because a transport is full: packets in the order they were sent, and sends that stream their data. */
+/* backlog.c - what waits because a transport is full: packets in the order they were sent, and sends that stream their
+ * data. */
 #include "pml/internal.h"
 
 #include <stdlib.h>
@@ -42,14 +43,16 @@ void pml_post_control(struct pml_connection *connection, const struct pml_packet
 
 int pml_post_copy(struct pml_connection *connection, const struct pml_packet *packet, const struct pml_payload *payload)
 {
-    if (pml_connection_clear(connection) && connection->transport->post(connection, packet, payload)) return NCCLX_SUCCESS;
+    if (pml_connection_clear(connection) && connection->transport->post(connection, packet, payload))
+        return NCCLX_SUCCESS;
     size_t bytes = payload->first_bytes + payload->second_bytes;
     struct pml_post *post = pml_post_get(connection->pml);
     char *copy = NULL;
     if (post && bytes) copy = base_alloc(AREA_PML, bytes);
     if (!post || (bytes && !copy)) {
         if (post) pml_post_put(connection->pml, post);
-        return base_error(NCCLX_ERR_NO_MEM, "no memory for %zu bytes that wait to be sent to rank %d", bytes, connection->rank);
+        return base_error(NCCLX_ERR_NO_MEM, "no memory for %zu bytes that wait to be sent to rank %d", bytes,
+                          connection->rank);
     }
     memcpy(&post->packet, packet, sizeof *packet);
     if (payload->first_bytes) memcpy(copy, payload->first, payload->first_bytes);

@@ -40,7 +40,8 @@ static void space_release(struct pml_space_state *space)
 {
     if (!space->chunk) return;
     struct pml *pml = space->comm->rt->pml;
-    while (!match_link_empty(&space->match.envelopes)) { /* messages nobody received: their senders must not wait for ever */
+    while (!match_link_empty(
+        &space->match.envelopes)) { /* messages nobody received: their senders must not wait for ever */
         struct ncclx_message *message =
             (struct ncclx_message *)((char *)space->match.envelopes.next - offsetof(struct ncclx_message, match.all));
         match_take(&message->match);
@@ -105,7 +106,8 @@ void pml_comm_detach(struct ncclx_comm *comm)
     struct pml_comm **at = &pml->comm[comm_bin(comm->context)];
     while (*at != state) at = &(*at)->next;
     *at = state->next;
-    for (int chunk = 0; pml->connection && chunk < (pml->rt->job.size + CONNECTION_CHUNK - 1) / CONNECTION_CHUNK; chunk++)
+    for (int chunk = 0; pml->connection && chunk < (pml->rt->job.size + CONNECTION_CHUNK - 1) / CONNECTION_CHUNK;
+         chunk++)
         for (int i = 0; pml->connection[chunk] && i < CONNECTION_CHUNK; i++)
             if (pml->connection[chunk][i]) pml->connection[chunk][i]->last_space = NULL;
     for (unsigned i = 0; i < PML_SPACES; i++) space_release(&state->space[i]);

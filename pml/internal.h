@@ -14,7 +14,8 @@ struct pml_post {
     struct pml_post *next;
     struct pml_packet packet;
     struct pml_payload payload;
-    struct pml_request *request; /* eager send which it belongs to, complete once posted; null: a node of its own, freed then */
+    struct pml_request
+        *request; /* eager send which it belongs to, complete once posted; null: a node of its own, freed then */
 };
 
 /* The way to one process of the job. */
@@ -25,15 +26,15 @@ struct pml_connection {
     void *channel; /* the transport's */
     struct protocol_route route;
     size_t payload_max; /* largest payload of one packet */
-    bool probed;   /* route.can_read and can_write are known */
+    bool probed;        /* route.can_read and can_write are known */
     bool hold_sent;
     bool reported; /* a breach of the protocol was logged */
     bool queued;   /* in pml->busy */
     struct pml_connection *next_busy;
-    struct pml_post *first_post, *last_post;  /* wait for room, in order */
+    struct pml_post *first_post, *last_post;        /* wait for room, in order */
     struct pml_request *first_stream, *last_stream; /* sends that stream DATA */
-    int announcements; /* kept, of this peer */
-    uint64_t last_context; /* of the latest arrival, and its space */
+    int announcements;                              /* kept, of this peer */
+    uint64_t last_context;                          /* of the latest arrival, and its space */
     struct pml_space_state *last_space;
 };
 
@@ -49,7 +50,7 @@ struct pml_space_state {
     struct match_space match;
     struct pml_peer **chunk; /* peers in chunks of PEER_CHUNK, made on first use */
     struct ncclx_comm *comm;
-    uint64_t context;        /* with the space in the low bits */
+    uint64_t context; /* with the space in the low bits */
 };
 
 #define PML_SPACES 3
@@ -121,8 +122,8 @@ struct pml {
     uint64_t detached[DETACHED_KEPT]; /* contexts of the latest communicators that ended */
     uint64_t detached_count;
     struct protocol_flow flow;
-    bool holding;   /* some peer was told HOLD */
-    bool draining;  /* the self transport may deliver */
+    bool holding;  /* some peer was told HOLD */
+    bool draining; /* the self transport may deliver */
     size_t announce_threshold;
     struct pml_request **slab;
     uint32_t slabs, slabs_room;
@@ -136,15 +137,16 @@ struct pml {
         void *arg;
     } am[AM_IDS];
     struct pml_counters counters;
-    struct shm *shm;               /* null: no other process can be reached by it */
-    struct pml_memory *memory;     /* pml_mem_alloc's */
+    struct shm *shm;           /* null: no other process can be reached by it */
+    struct pml_memory *memory; /* pml_mem_alloc's */
 };
 
 extern const struct transport transport_self, transport_shm;
 
 /* base_poll_fn: one look at all transports. */
 int pml_poll(void *arg);
-/* pml.c. pml_init on this descriptor of the node's segment, which it takes over (-1: none); for tests with several ranks in one process. */
+/* pml.c. pml_init on this descriptor of the node's segment, which it takes over (-1: none); for tests with several
+ * ranks in one process. */
 int pml_init_on(struct ncclx_rt *rt, int segment);
 int pml_connection_to(struct pml *pml, int rank, struct pml_connection **connection);
 void pml_connection_probe(struct pml_connection *connection);
@@ -194,7 +196,8 @@ static inline void pml_request_put(struct pml *pml, struct pml_request *request)
     pml->free_requests = request;
 }
 
-/* Polls this often without a look at clocks, flags or other pollers: about 10 us, in which most messages of a blocking exchange come. */
+/* Polls this often without a look at clocks, flags or other pollers: about 10 us, in which most messages of a blocking
+ * exchange come. */
 #define PML_SPIN 256
 
 /* Waits for a blocking call's request a short while, as directly as can be; base_request_wait is for the rest. */
@@ -209,7 +212,8 @@ static inline void pml_spin(struct pml *pml, const struct pml_request *request)
 
 /* backlog.c: packets that wait for room, and streams */
 void pml_post_control(struct pml_connection *connection, const struct pml_packet *packet);
-int pml_post_copy(struct pml_connection *connection, const struct pml_packet *packet, const struct pml_payload *payload);
+int pml_post_copy(struct pml_connection *connection, const struct pml_packet *packet,
+                  const struct pml_payload *payload);
 void pml_backlog_append(struct pml_connection *connection, struct pml_post *post);
 void pml_stream_append(struct pml_connection *connection, struct pml_request *request);
 int pml_backlog_drain(struct pml *pml);
@@ -227,11 +231,12 @@ void pml_withdrawn_by_peer(struct pml *pml, struct pml_connection *connection, c
 void pml_announcement_put(struct pml_connection *connection, struct protocol_announcement *announcement);
 
 /* receive.c */
-void pml_receive_deliver(struct pml_request *request, struct pml_connection *connection, enum protocol_kind kind, int source, int tag,
-                         const void *data, size_t bytes, uint64_t send, uint64_t address);
-void pml_receive_data(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet, const void *data, size_t bytes);
-void pml_receive_filled(struct pml *pml, struct pml_connection *connection, struct pml_space_state *space, struct pml_peer *peer,
-                        const struct pml_packet *packet);
+void pml_receive_deliver(struct pml_request *request, struct pml_connection *connection, enum protocol_kind kind,
+                         int source, int tag, const void *data, size_t bytes, uint64_t send, uint64_t address);
+void pml_receive_data(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet,
+                      const void *data, size_t bytes);
+void pml_receive_filled(struct pml *pml, struct pml_connection *connection, struct pml_space_state *space,
+                        struct pml_peer *peer, const struct pml_packet *packet);
 void pml_receive_withdrawn(struct pml *pml, struct pml_connection *connection, uint64_t name);
 
 /* packet.c */

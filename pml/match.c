@@ -45,14 +45,17 @@ struct match_envelope *match_find(const struct match_space *space, int source, i
     if (source != NCCLX_ANY_SOURCE && tag != NCCLX_ANY_TAG) {
         const struct match_link *head = &match_bin_of(space, source, tag)->envelopes;
         for (struct match_link *link = head->next; link != head; link = link->next) {
-            struct match_envelope *envelope = (struct match_envelope *)((char *)link - offsetof(struct match_envelope, bin));
+            struct match_envelope *envelope =
+                (struct match_envelope *)((char *)link - offsetof(struct match_envelope, bin));
             if (envelope->source == source && envelope->tag == tag) return envelope;
         }
         return NULL;
     }
     for (struct match_link *link = space->envelopes.next; link != &space->envelopes; link = link->next) {
-        struct match_envelope *envelope = (struct match_envelope *)((char *)link - offsetof(struct match_envelope, all));
-        if ((source == NCCLX_ANY_SOURCE || envelope->source == source) && (tag == NCCLX_ANY_TAG || envelope->tag == tag))
+        struct match_envelope *envelope =
+            (struct match_envelope *)((char *)link - offsetof(struct match_envelope, all));
+        if ((source == NCCLX_ANY_SOURCE || envelope->source == source) &&
+            (tag == NCCLX_ANY_TAG || envelope->tag == tag))
             return envelope;
     }
     return NULL;

@@ -1,11 +1,13 @@
 /* match.h - tag matching, as a pure core: which receive takes which message.
  *
- * One match_space holds the pending receives and the unexpected messages ("envelopes") of one kind of traffic on one communicator. Its nodes
- * belong to the caller, who embeds them; nothing here allocates. The rules are MPI's: messages of one source match in the order in which they were
- * sent, receives in the order in which they were posted; a source or a tag may be a wildcard on the receiving side.
+ * One match_space holds the pending receives and the unexpected messages ("envelopes") of one kind of traffic on one
+ * communicator. Its nodes belong to the caller, who embeds them; nothing here allocates. The rules are MPI's: messages
+ * of one source match in the order in which they were sent, receives in the order in which they were posted; a source
+ * or a tag may be a wildcard on the receiving side.
  *
- * Exact receives and all envelopes are hashed by (source, tag), so that thousands of pending ones are not scanned. Receives with a wildcard sit in
- * one ordered list, envelopes also in one list by arrival; those are scanned only when wildcards are in use.
+ * Exact receives and all envelopes are hashed by (source, tag), so that thousands of pending ones are not scanned.
+ * Receives with a wildcard sit in one ordered list, envelopes also in one list by arrival; those are scanned only when
+ * wildcards are in use.
  */
 #ifndef PML_MATCH_H
 #define PML_MATCH_H
@@ -27,7 +29,7 @@ struct match_receive {
     struct match_link link;
     uint64_t order; /* of posting, in its space */
     int source, tag;
-    bool pending;   /* in the space's lists */
+    bool pending; /* in the space's lists */
 };
 
 /* A message that has arrived and has no receive yet. */
@@ -44,7 +46,7 @@ struct match_peer {
 };
 
 struct match_bin {
-    struct match_link receives;  /* exact ones */
+    struct match_link receives; /* exact ones */
     struct match_link envelopes;
 };
 
@@ -115,9 +117,10 @@ static inline void match_unpend(struct match_peer *peer, struct match_receive *r
     if (receive->source != NCCLX_ANY_SOURCE) peer->exact--;
 }
 
-/* A message arrives: the receive that takes it, no longer pending; or null: the caller keeps the message with match_keep. Called once for every
- * message, in the order sent. `peer` is the source's. */
-static inline struct match_receive *match_arrive(struct match_space *space, struct match_peer *peer, int source, int tag)
+/* A message arrives: the receive that takes it, no longer pending; or null: the caller keeps the message with
+ * match_keep. Called once for every message, in the order sent. `peer` is the source's. */
+static inline struct match_receive *match_arrive(struct match_space *space, struct match_peer *peer, int source,
+                                                 int tag)
 {
     struct match_receive *receive;
     struct match_link *head = &match_bin_of(space, source, tag)->receives;
@@ -125,8 +128,7 @@ static inline struct match_receive *match_arrive(struct match_space *space, stru
     if (__builtin_expect(match_link_empty(&space->wild), 1) && head->next != head &&
         match_accepts(match_receive_of(head->next), source, tag))
         receive = match_receive_of(head->next); /* the usual case: one receive waits, and it is this message's */
-    else
-        receive = match_first_receive(space, source, tag);
+    else receive = match_first_receive(space, source, tag);
     if (receive) match_unpend(peer, receive);
     return receive;
 }
@@ -136,13 +138,15 @@ void match_keep(struct match_space *space, struct match_envelope *envelope, int 
 struct match_envelope *match_find(const struct match_space *space, int source, int tag);
 void match_take(struct match_envelope *envelope);
 
-/* Makes a receive pending. The caller has found no envelope for it. peer: of its source, null when that is a wildcard. */
+/* Makes a receive pending. The caller has found no envelope for it. peer: of its source, null when that is a wildcard.
+ */
 static inline void match_post(struct match_space *space, struct match_peer *peer, struct match_receive *receive)
 {
     receive->order = space->order++;
     receive->pending = true;
     if (peer) peer->exact++;
-    match_link_append(match_is_wild(receive) ? &space->wild : &match_bin_of(space, receive->source, receive->tag)->receives,
+    match_link_append(match_is_wild(receive) ? &space->wild
+                                             : &match_bin_of(space, receive->source, receive->tag)->receives,
                       &receive->link);
 }
 

@@ -1,4 +1,5 @@
-/* memory.c - pml_mem_alloc: anonymous files, allocated for real and sealed against shrinking, so that no access by anyone can raise SIGBUS. */
+/* memory.c - pml_mem_alloc: anonymous files, allocated for real and sealed against shrinking, so that no access by
+ * anyone can raise SIGBUS. */
 #include "config.h"
 
 #include "pml/memory.h"
@@ -15,14 +16,16 @@
 
 static int short_of(size_t bytes, const char *what)
 {
-    return base_error(NCCLX_ERR_NO_MEM, "cannot %s %zu bytes of memory that peers reach: %s", what, bytes, strerror(errno));
+    return base_error(NCCLX_ERR_NO_MEM, "cannot %s %zu bytes of memory that peers reach: %s", what, bytes,
+                      strerror(errno));
 }
 
 static int fill_file(struct pml_memory *block)
 {
     struct rlimit limit;
     if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < block->file_bytes)
-        return base_error(NCCLX_ERR_LIMIT, "the limit on file size (ulimit -f, %llu bytes) is below %zu bytes: raise it",
+        return base_error(NCCLX_ERR_LIMIT,
+                          "the limit on file size (ulimit -f, %llu bytes) is below %zu bytes: raise it",
                           (unsigned long long)limit.rlim_cur, block->file_bytes);
     int failed;
     do failed = fallocate(block->fd, 0, 0, (off_t)block->file_bytes);

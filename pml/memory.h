@@ -13,7 +13,8 @@ struct pml_memory {
     uint64_t token[2];
 };
 
-/* In the file's last page: says that a descriptor leads to the block that a card means, and not to a later one of the same number. */
+/* In the file's last page: says that a descriptor leads to the block that a card means, and not to a later one of the
+ * same number. */
 struct pml_memory_trailer {
     uint64_t token[2];
     _Atomic uint64_t freed;

@@ -22,7 +22,8 @@ static void hold_keep(struct pml_connection *connection, size_t bytes)
 {
     struct pml *pml = connection->pml;
     pml->counters.unexpected++;
-    if (pml->counters.unexpected > pml->counters.unexpected_peak) pml->counters.unexpected_peak = pml->counters.unexpected;
+    if (pml->counters.unexpected > pml->counters.unexpected_peak)
+        pml->counters.unexpected_peak = pml->counters.unexpected;
     if (likely(!protocol_flow_keep(&pml->flow, bytes)) || connection->hold_sent) return;
     connection->hold_sent = pml->holding = true;
     pml_send_simple(connection, PROTOCOL_HOLD, 0);
@@ -48,9 +49,11 @@ void pml_hold_release(struct pml *pml, size_t bytes)
     if (protocol_flow_release(&pml->flow, bytes) && unlikely(pml->holding)) resume_all(pml);
 }
 
-/* ---- Contexts that are not known yet ------------------------------------------------------------------------------ */
+/* ---- Contexts that are not known yet ------------------------------------------------------------------------------
+ */
 
-static void hold_packet(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet, const void *payload, size_t bytes)
+static void hold_packet(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet,
+                        const void *payload, size_t bytes)
 {
     struct pml_held *held = base_alloc(AREA_PML, sizeof *held + bytes);
     if (!held) {
@@ -68,14 +71,16 @@ static void hold_packet(struct pml *pml, struct pml_connection *connection, cons
     hold_keep(connection, bytes);
 }
 
-static void unknown_context(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet, const void *payload, size_t bytes)
+static void unknown_context(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet,
+                            const void *payload, size_t bytes)
 {
     if (packet->kind == PROTOCOL_FILLED) {
         pml_breach(connection, "it filled a receive on a communicator that does not exist");
     } else if (!pml_was_detached(pml, packet->context)) {
         hold_packet(pml, connection, packet, payload, bytes);
     } else {
-        base_log(AREA_PML, LOG_DEBUG, "late message from rank %d for a freed communicator is dropped", connection->rank);
+        base_log(AREA_PML, LOG_DEBUG, "late message from rank %d for a freed communicator is dropped",
+                 connection->rank);
         if (packet->kind == PROTOCOL_REQUEST) pml_send_simple(connection, PROTOCOL_FINISHED, packet->u.word[0]);
     }
 }
@@ -108,16 +113,18 @@ void pml_held_release(struct pml *pml)
     pml->last_held = NULL;
 }
 
-/* ---- Envelopes ---------------------------------------------------------------------------------------------------- */
+/* ---- Envelopes ----------------------------------------------------------------------------------------------------
+ */
 
-static void keep_message(struct pml_space_state *space, struct pml_connection *connection, const struct pml_packet *packet, const void *data,
-                         size_t bytes, int source, int tag)
+static void keep_message(struct pml_space_state *space, struct pml_connection *connection,
+                         const struct pml_packet *packet, const void *data, size_t bytes, int source, int tag)
 {
     struct pml *pml = connection->pml;
     bool eager = packet->kind == PROTOCOL_EAGER;
     struct ncclx_message *message = pml_message_get(pml, eager ? bytes : 0);
     if (!message) {
-        base_log(AREA_PML, LOG_ERROR, "no memory for a message of %zu bytes from rank %d: it is lost; lower NCCLX_UNEXPECTED_LIMIT", bytes,
+        base_log(AREA_PML, LOG_ERROR,
+                 "no memory for a message of %zu bytes from rank %d: it is lost; lower NCCLX_UNEXPECTED_LIMIT", bytes,
                  connection->rank);
         return;
     }
@@ -132,7 +139,8 @@ static void keep_message(struct pml_space_state *space, struct pml_connection *c
     hold_keep(connection, eager ? bytes : 0);
 }
 
-static void envelope_arrived(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet, const void *payload, size_t bytes)
+static void envelope_arrived(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet,
+                             const void *payload, size_t bytes)
 {
     struct pml_space_state *space = connection->last_space;
     uint64_t context = packet->context;
@@ -147,7 +155,8 @@ static void envelope_arrived(struct pml *pml, struct pml_connection *connection,
         connection->last_context = context;
         connection->last_space = space;
     }
-    if (unlikely(source < 0 || source >= space->comm->size || tag < 0 || pml_space_peer(space, source, &peer) || peer->connection != connection)) {
+    if (unlikely(source < 0 || source >= space->comm->size || tag < 0 || pml_space_peer(space, source, &peer) ||
+                 peer->connection != connection)) {
         pml_breach(connection, "it sent a message in the name of another rank");
         return;
     }
@@ -166,11 +175,13 @@ static void envelope_arrived(struct pml *pml, struct pml_connection *connection,
         keep_message(space, connection, packet, payload, bytes, source, tag);
         return;
     }
-    struct pml_request *request = (struct pml_request *)((char *)receive - offsetof(struct pml_request, u.receive.core.match));
+    struct pml_request *request =
+        (struct pml_request *)((char *)receive - offsetof(struct pml_request, u.receive.core.match));
     pml_receive_deliver(request, connection, packet->kind, source, tag, payload, bytes, send, address);
 }
 
-static void active_arrived(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet, const void *payload, size_t bytes)
+static void active_arrived(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet,
+                           const void *payload, size_t bytes)
 {
     unsigned id = (unsigned)packet->tag;
     size_t header_bytes = packet->count;
@@ -178,11 +189,12 @@ static void active_arrived(struct pml *pml, struct pml_connection *connection, c
         pml_breach(connection, "it sent an active message that nobody here takes");
         return;
     }
-    pml->am[id].function(pml->rt, connection->rank, payload, header_bytes, (const char *)payload + header_bytes, bytes - header_bytes,
-                         pml->am[id].arg);
+    pml->am[id].function(pml->rt, connection->rank, payload, header_bytes, (const char *)payload + header_bytes,
+                         bytes - header_bytes, pml->am[id].arg);
 }
 
-void pml_packet_arrived(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet, const void *payload, size_t bytes)
+void pml_packet_arrived(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet,
+                        const void *payload, size_t bytes)
 {
     switch (packet->kind) {
     case PROTOCOL_EAGER:

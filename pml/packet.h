@@ -10,18 +10,20 @@
 #define PACKET_HAS_PAYLOAD 255 /* in inline_bytes */
 
 struct pml_packet {
-    _Atomic uint32_t pass;  /* the transport's: which round of the ring this line was written in */
-    uint8_t kind;           /* enum protocol_kind */
-    uint8_t inline_bytes;   /* of data in use, or PACKET_HAS_PAYLOAD */
-    uint16_t count;         /* ACTIVE: bytes of the header */
-    uint64_t context;       /* of the communicator, with enum pml_space in its low bits; CLEAR and the like: the name of a send or receive */
-    int32_t source, tag;    /* source: rank in the communicator of whoever sends this packet */
+    _Atomic uint32_t pass; /* the transport's: which round of the ring this line was written in */
+    uint8_t kind;          /* enum protocol_kind */
+    uint8_t inline_bytes;  /* of data in use, or PACKET_HAS_PAYLOAD */
+    uint16_t count;        /* ACTIVE: bytes of the header */
+    uint64_t context;    /* of the communicator, with enum pml_space in its low bits; CLEAR and the like: the name of a
+                            send or receive */
+    int32_t source, tag; /* source: rank in the communicator of whoever sends this packet */
     union {
         char data[PACKET_INLINE_MAX];
         uint64_t word[5];
         struct {
             uint64_t skipped[4];
-            uint32_t start, bytes; /* the transport's, with a payload: place in the payload ring in cache lines, length */
+            uint32_t start,
+                bytes; /* the transport's, with a payload: place in the payload ring in cache lines, length */
         } payload;
     } u;
 };
@@ -34,9 +36,9 @@ struct pml_payload {
 };
 
 /* The words of packets:
- *   REQUEST   0 name of the send, 1 bytes, 2 address       FILLED    context, source, tag of the envelope; 0 name of the receive, 1 bytes
- *   CLEAR     context: name of the send, 0 of the receive  DATA      context: name of the receive, 0 offset
- *   FINISHED  context: name of the send                    ANNOUNCE  0 name of the receive, 1 capacity, 2 address, 3 count
- *   WITHDRAW  0 name of the receive                        WITHDRAWN context: name of the receive */
+ *   REQUEST   0 name of the send, 1 bytes, 2 address       FILLED    context, source, tag of the envelope; 0 name of
+ * the receive, 1 bytes CLEAR     context: name of the send, 0 of the receive  DATA      context: name of the receive, 0
+ * offset FINISHED  context: name of the send                    ANNOUNCE  0 name of the receive, 1 capacity, 2 address,
+ * 3 count WITHDRAW  0 name of the receive                        WITHDRAWN context: name of the receive */
 
 #endif

@@ -42,7 +42,10 @@ static int check_wanted(const struct ncclx_rt *rt)
         bool known = false;
         for (size_t i = 0; i < sizeof transports / sizeof transports[0]; i++)
             known = known || (strlen(transports[i]->name) == length && !strncmp(at, transports[i]->name, length));
-        if (!known) return base_error(NCCLX_ERR_CONFIG, "NCCLX_TRANSPORTS=%s: there is no transport \"%.*s\"; there are self and shm", list, (int)length, at);
+        if (!known)
+            return base_error(NCCLX_ERR_CONFIG,
+                              "NCCLX_TRANSPORTS=%s: there is no transport \"%.*s\"; there are self and shm", list,
+                              (int)length, at);
     }
     return NCCLX_SUCCESS;
 }
@@ -61,7 +64,8 @@ int pml_init_on(struct ncclx_rt *rt, int segment)
     int error = shm_start(pml, segment);
     if (!error) error = check_wanted(rt);
     if (!error) pml->connection = base_calloc(AREA_PML, (size_t)connection_chunks(pml), sizeof *pml->connection);
-    if (!error && !pml->connection) error = base_error(NCCLX_ERR_NO_MEM, "no memory for a job of %d ranks", rt->job.size);
+    if (!error && !pml->connection)
+        error = base_error(NCCLX_ERR_NO_MEM, "no memory for a job of %d ranks", rt->job.size);
     if (!error) error = base_rt_add_poller(rt, pml_poll, pml);
     if (error) pml_finalize(rt);
     return error;
@@ -114,7 +118,8 @@ bool pml_drained(struct ncclx_rt *rt)
     return !rt->pml->busy;
 }
 
-/* ---- Connections --------------------------------------------------------------------------------------------------- */
+/* ---- Connections ---------------------------------------------------------------------------------------------------
+ */
 
 static struct pml_connection **connection_place(struct pml *pml, int rank)
 {
@@ -158,7 +163,8 @@ int pml_connection_to(struct pml *pml, int rank, struct pml_connection **connect
     return error;
 }
 
-int pml_connection_from(struct pml *pml, int rank, const struct transport *transport, struct pml_connection **connection)
+int pml_connection_from(struct pml *pml, int rank, const struct transport *transport,
+                        struct pml_connection **connection)
 {
     int error = connection_make(pml, rank, connection);
     if (error || (*connection)->transport) return error;
@@ -174,7 +180,8 @@ void pml_connection_probe(struct pml_connection *connection)
     connection->transport->probe(connection);
 }
 
-/* ---- Facts ---------------------------------------------------------------------------------------------------------- */
+/* ---- Facts ----------------------------------------------------------------------------------------------------------
+ */
 
 void pml_get_counters(struct ncclx_rt *rt, struct pml_counters *counters)
 {

@@ -1,7 +1,7 @@
 /* pml - CTran: matching, connections, transports. Moves messages and one-sided data between processes of the job.
  *
- * Owns: connections (one a pair of processes, made on first use), matching state of each communicator, shareable memory, transports.
- * Never: sees hwloc, Slurm or PMIx types; knows a collective algorithm or a window; prints.
+ * Owns: connections (one a pair of processes, made on first use), matching state of each communicator, shareable
+ * memory, transports. Never: sees hwloc, Slurm or PMIx types; knows a collective algorithm or a window; prints.
  * Threads: every call holds the rank's lock (base/rt.h). Blocking calls give it up while they wait.
  */
 #ifndef PML_H
@@ -9,7 +9,8 @@
 
 #include "runtime/base/base.h"
 
-/* Each communicator has a matching space of its own for each kind of traffic: the low two bits of the context on the wire. */
+/* Each communicator has a matching space of its own for each kind of traffic: the low two bits of the context on the
+ * wire. */
 enum pml_space { PML_USER = 0, PML_COLL = 1, PML_SYSTEM = 2 };
 
 int pml_init(struct ncclx_rt *rt);
@@ -42,9 +43,9 @@ int pml_mem_alloc(struct ncclx_rt *rt, size_t bytes, void **ptr);
 int pml_mem_free(struct ncclx_rt *rt, void *ptr); /* ERR_ARG: not from pml_mem_alloc */
 
 enum pml_access {
-    PML_ACCESS_DIRECT,  /* mapped here: loads, stores and atomics at `pointer` */
-    PML_ACCESS_COPY,    /* single copies by the kernel: pml_region_write and _read, complete when they return */
-    PML_ACCESS_MESSAGE  /* only active messages reach it, handled by the owner's progress or agent */
+    PML_ACCESS_DIRECT, /* mapped here: loads, stores and atomics at `pointer` */
+    PML_ACCESS_COPY,   /* single copies by the kernel: pml_region_write and _read, complete when they return */
+    PML_ACCESS_MESSAGE /* only active messages reach it, handled by the owner's progress or agent */
 };
 
 /* What a peer needs to reach a region: plain bytes to be sent by any means. */
@@ -73,8 +74,8 @@ int pml_region_read(struct ncclx_rt *rt, struct pml_region *region, size_t offse
 /* ---- Active messages, in order between two processes, for window operations that memory access cannot do ---- */
 
 #define PML_AM_HEADER_MAX 96
-/* Runs in the target's progress, under its lock: it must not wait, but may send. header and data are gone when it returns. Both come
- * from a peer: check them. */
+/* Runs in the target's progress, under its lock: it must not wait, but may send. header and data are gone when it
+ * returns. Both come from a peer: check them. */
 typedef void (*pml_am_fn)(struct ncclx_rt *rt, int source, const void *header, size_t header_bytes, const void *data,
                           size_t bytes, void *arg);
 int pml_am_register(struct ncclx_rt *rt, unsigned id, pml_am_fn function, void *arg); /* id < 8 */
@@ -91,7 +92,7 @@ struct pml_counters {
     uint64_t bytes_sent, bytes_received;       /* payload that passed to or from another process */
     uint64_t eager, rendezvous, announced;     /* sends by protocol */
     uint64_t unexpected, unexpected_peak;      /* messages held now, and most */
-    uint64_t put_bytes, get_bytes;             /* pml_region_write and _read, and direct ones reported with pml_count_direct */
+    uint64_t put_bytes, get_bytes; /* pml_region_write and _read, and direct ones reported with pml_count_direct */
 };
 void pml_get_counters(struct ncclx_rt *rt, struct pml_counters *counters);
 void pml_count_direct(struct ncclx_rt *rt, size_t put_bytes, size_t get_bytes);

@@ -1,4 +1,5 @@
-/* pool.c - requests, unexpected messages and waiting packets: kept on free lists, so that a steady program allocates nothing. */
+/* pool.c - requests, unexpected messages and waiting packets: kept on free lists, so that a steady program allocates
+ * nothing. */
 #include "pml/internal.h"
 
 #include <string.h>
@@ -9,7 +10,9 @@ int pml_request_get_slow(struct pml *pml, struct pml_request **request)
 {
     if (pml->slabs == pml->slabs_room) {
         uint32_t room = pml->slabs_room ? 2 * pml->slabs_room : 16;
-        if (room > SLAB_LIMIT) return base_error(NCCLX_ERR_LIMIT, "more than %u requests at a time", (unsigned)(SLAB_LIMIT / 2 * REQUEST_SLAB));
+        if (room > SLAB_LIMIT)
+            return base_error(NCCLX_ERR_LIMIT, "more than %u requests at a time",
+                              (unsigned)(SLAB_LIMIT / 2 * REQUEST_SLAB));
         struct pml_request **grown = base_realloc(AREA_PML, pml->slab, room * sizeof *grown);
         if (!grown) return base_error(NCCLX_ERR_NO_MEM, "no memory for requests");
         pml->slab = grown;
@@ -64,7 +67,8 @@ struct ncclx_message *pml_message_get(struct pml *pml, size_t data_bytes)
         pml->free_messages[size_class] = message->next;
         pml->free_message_count[size_class]--;
     } else {
-        message = base_alloc(AREA_PML, sizeof *message + (size_class < MESSAGE_CLASSES ? class_bytes[size_class] : data_bytes));
+        message = base_alloc(AREA_PML,
+                             sizeof *message + (size_class < MESSAGE_CLASSES ? class_bytes[size_class] : data_bytes));
         if (!message) return NULL;
     }
     message->size_class = size_class;

@@ -23,7 +23,8 @@ struct protocol_announcement *protocol_use(struct protocol_peer *peer, int tag)
 
 bool protocol_announced(struct protocol_peer *peer, struct protocol_announcement *announcement, uint32_t count)
 {
-    uint32_t uncounted = peer->sent - count; /* a peer that claims to have seen more than was sent gets a huge number here */
+    uint32_t uncounted =
+        peer->sent - count; /* a peer that claims to have seen more than was sent gets a huge number here */
     if (PLANTED_BUG(BUG_ANNOUNCEMENT_KEPT)) uncounted = 0;
     if (uncounted > PROTOCOL_RECENT) return false;
     for (uint32_t i = 1; i <= uncounted; i++)
@@ -72,7 +73,8 @@ size_t protocol_stream_next(struct protocol_send *send, size_t room)
     return bytes;
 }
 
-struct protocol_action protocol_deliver(struct protocol_receive *receive, const struct protocol_route *route, enum protocol_kind kind, size_t bytes)
+struct protocol_action protocol_deliver(struct protocol_receive *receive, const struct protocol_route *route,
+                                        enum protocol_kind kind, size_t bytes)
 {
     bool rendezvous = kind == PROTOCOL_REQUEST;
     if (bytes > receive->capacity) {
@@ -84,8 +86,8 @@ struct protocol_action protocol_deliver(struct protocol_receive *receive, const 
     if (!rendezvous) return (struct protocol_action){.copy = bytes ? COPY_EAGER : COPY_NOTHING, .complete = true};
     if (!bytes) return (struct protocol_action){.control = PROTOCOL_FINISHED, .complete = true};
     if (route->can_read)
-        return (struct protocol_action){.copy = COPY_READ,
-                                        .control = PLANTED_BUG(BUG_FINISHED_BEFORE_COPY) ? PROTOCOL_FINISHED : PROTOCOL_NONE};
+        return (struct protocol_action){
+            .copy = COPY_READ, .control = PLANTED_BUG(BUG_FINISHED_BEFORE_COPY) ? PROTOCOL_FINISHED : PROTOCOL_NONE};
     receive->state = STATE_STREAMING;
     receive->stream = (struct protocol_stream){.bytes = bytes};
     return (struct protocol_action){.control = PROTOCOL_CLEAR};
@@ -94,7 +96,8 @@ struct protocol_action protocol_deliver(struct protocol_receive *receive, const 
 struct protocol_action protocol_copied(struct protocol_receive *receive)
 {
     receive->state = STATE_DONE;
-    return (struct protocol_action){.control = PLANTED_BUG(BUG_FINISHED_BEFORE_COPY) ? PROTOCOL_NONE : PROTOCOL_FINISHED, .complete = true};
+    return (struct protocol_action){
+        .control = PLANTED_BUG(BUG_FINISHED_BEFORE_COPY) ? PROTOCOL_NONE : PROTOCOL_FINISHED, .complete = true};
 }
 
 struct protocol_action protocol_data(struct protocol_receive *receive, uint64_t offset, size_t bytes)
@@ -108,8 +111,8 @@ struct protocol_action protocol_data(struct protocol_receive *receive, uint64_t 
     return (struct protocol_action){.copy = COPY_EAGER, .complete = complete};
 }
 
-struct protocol_action protocol_filled(struct protocol_peer *peer, struct protocol_receive *receive, int source, int tag,
-                                       size_t bytes)
+struct protocol_action protocol_filled(struct protocol_peer *peer, struct protocol_receive *receive, int source,
+                                       int tag, size_t bytes)
 {
     bool announced = receive->state == STATE_ANNOUNCED || receive->state == STATE_WITHDRAWING;
     if (!announced || !receive->match.pending || !match_accepts(&receive->match, source, tag))
@@ -117,7 +120,8 @@ struct protocol_action protocol_filled(struct protocol_peer *peer, struct protoc
     peer->match.seen++;
     match_unpend(&peer->match, &receive->match);
     receive->state = STATE_DONE;
-    return (struct protocol_action){.complete = true, .error = bytes > receive->capacity ? NCCLX_ERR_TRUNCATE : NCCLX_SUCCESS};
+    return (struct protocol_action){.complete = true,
+                                    .error = bytes > receive->capacity ? NCCLX_ERR_TRUNCATE : NCCLX_SUCCESS};
 }
 
 enum protocol_cancel protocol_cancel(struct protocol_peer *peer, struct protocol_receive *receive)

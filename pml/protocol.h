@@ -1,17 +1,18 @@
 /* protocol.h - how a message travels, as a pure core: eager, rendezvous, announced receives, truncation, flow.
  *
- * Events go in, at most one action comes out, by value. The driver (the rest of pml, or the simulator) owns all memory, moves the bytes and sends the control
- * packets. Between two processes packets arrive in the order sent; nothing else is assumed.
+ * Events go in, at most one action comes out, by value. The driver (the rest of pml, or the simulator) owns all memory,
+ * moves the bytes and sends the control packets. Between two processes packets arrive in the order sent; nothing else
+ * is assumed.
  *
  *   eager       the data travels with the envelope; the sender is done at once
- *   rendezvous  REQUEST (sender's address) -> the receiver reads the data -> FINISHED. Where the receiver cannot read the sender's memory: CLEAR,
- *               and the sender streams DATA packets
- *   announced   ANNOUNCE (receiver's address, and the number of envelopes seen from that source) -> the sender of a matching message writes the data,
- *               then FILLED
+ *   rendezvous  REQUEST (sender's address) -> the receiver reads the data -> FINISHED. Where the receiver cannot read
+ * the sender's memory: CLEAR, and the sender streams DATA packets announced   ANNOUNCE (receiver's address, and the
+ * number of envelopes seen from that source) -> the sender of a matching message writes the data, then FILLED
  *
- * Announcements are hints which must never change what matches what. A receive announces itself only when no receive that is pending already could take
- * one of its messages. The sender drops an announcement when a message that the announcement had not counted could be taken by the receive; it may drop
- * any. While one is kept, the next message that its receive accepts uses it up, whichever way that message travels.
+ * Announcements are hints which must never change what matches what. A receive announces itself only when no receive
+ * that is pending already could take one of its messages. The sender drops an announcement when a message that the
+ * announcement had not counted could be taken by the receive; it may drop any. While one is kept, the next message that
+ * its receive accepts uses it up, whichever way that message travels.
  */
 #ifndef PML_PROTOCOL_H
 #define PML_PROTOCOL_H
@@ -32,7 +33,7 @@ enum protocol_kind {
     PROTOCOL_WITHDRAWN, /* the receive is its receiver's alone again */
     PROTOCOL_HOLD,      /* too much unexpected data here: use rendezvous for every size */
     PROTOCOL_RESUME,
-    PROTOCOL_ACTIVE,    /* an active message: not of this core */
+    PROTOCOL_ACTIVE, /* an active message: not of this core */
     PROTOCOL_KINDS
 };
 
@@ -52,7 +53,7 @@ struct protocol_announcement {
     uint64_t receive; /* the receiver's name for its receive */
     uint64_t address; /* of its buffer, there */
     uint64_t bytes;
-    int tag;          /* or ANY_TAG */
+    int tag; /* or ANY_TAG */
 };
 
 /* One peer in one matching space. Zero at first. */
@@ -102,12 +103,13 @@ enum protocol_way {
 struct protocol_announcement *protocol_use(struct protocol_peer *peer, int tag);
 
 /* A message is sent now. *used: the announcement it used up, which the caller owns again; else untouched. */
-static inline enum protocol_way protocol_send_start(struct protocol_peer *peer, const struct protocol_route *route, int tag, size_t bytes,
-                                                    struct protocol_announcement **used)
+static inline enum protocol_way protocol_send_start(struct protocol_peer *peer, const struct protocol_route *route,
+                                                    int tag, size_t bytes, struct protocol_announcement **used)
 {
     struct protocol_announcement *announcement = NULL;
     peer->recent[peer->sent++ % PROTOCOL_RECENT] = tag;
-    if (__builtin_expect(peer->announced != NULL, 0) && !(PLANTED_BUG(BUG_ANNOUNCEMENT_NOT_USED_UP) && bytes <= route->eager_limit))
+    if (__builtin_expect(peer->announced != NULL, 0) &&
+        !(PLANTED_BUG(BUG_ANNOUNCEMENT_NOT_USED_UP) && bytes <= route->eager_limit))
         announcement = protocol_use(peer, tag);
     if (__builtin_expect(announcement != NULL, 0)) {
         *used = announcement;
@@ -127,13 +129,14 @@ void protocol_requested(struct protocol_send *send, size_t bytes);
 /* FINISHED or CLEAR came. False: the peer breaks the protocol. */
 bool protocol_finished(struct protocol_send *send);
 bool protocol_cleared(struct protocol_send *send, uint64_t receive);
-/* Bytes to send next from offset stream.moved, at most `room`, and counts them as sent. A stream of 0 bytes never starts. */
+/* Bytes to send next from offset stream.moved, at most `room`, and counts them as sent. A stream of 0 bytes never
+ * starts. */
 size_t protocol_stream_next(struct protocol_send *send, size_t room);
 
 /* ---- Receiver ------------------------------------------------------------------------------------------------ */
 
-/* What to do with a receive and a message that belong together, in this order: send `control`; copy; complete with `error`. After READ the driver
- * calls protocol_copied, and does what that says. */
+/* What to do with a receive and a message that belong together, in this order: send `control`; copy; complete with
+ * `error`. After READ the driver calls protocol_copied, and does what that says. */
 struct protocol_action {
     enum protocol_kind control; /* to the sender; NONE: nothing */
     enum { COPY_NOTHING, COPY_EAGER, COPY_READ } copy;
@@ -142,28 +145,32 @@ struct protocol_action {
 };
 
 /* A message of `bytes`, EAGER or REQUEST, meets its receive. */
-struct protocol_action protocol_deliver(struct protocol_receive *receive, const struct protocol_route *route, enum protocol_kind kind,
-                                        size_t bytes);
+struct protocol_action protocol_deliver(struct protocol_receive *receive, const struct protocol_route *route,
+                                        enum protocol_kind kind, size_t bytes);
 struct protocol_action protocol_copied(struct protocol_receive *receive);
 /* DATA came. Nothing moves, with an error, when the peer breaks the protocol. */
 struct protocol_action protocol_data(struct protocol_receive *receive, uint64_t offset, size_t bytes);
 
-/* Shall this receive, about to be posted, announce itself? *count is for the packet. peer null: source is a wildcard. */
+/* Shall this receive, about to be posted, announce itself? *count is for the packet. peer null: source is a wildcard.
+ */
 static inline bool protocol_announces(const struct match_space *space, const struct protocol_peer *peer,
                                       const struct protocol_receive *receive, size_t threshold, uint32_t *count)
 {
     if (__builtin_expect(receive->capacity < threshold, 1) || !peer) return false;
-    if (!PLANTED_BUG(BUG_AMBIGUOUS_ANNOUNCED) && match_ambiguous(space, &peer->match, receive->match.source, receive->match.tag)) return false;
+    if (!PLANTED_BUG(BUG_AMBIGUOUS_ANNOUNCED) &&
+        match_ambiguous(space, &peer->match, receive->match.source, receive->match.tag))
+        return false;
     *count = peer->match.seen + (PLANTED_BUG(BUG_COUNT_OFF_BY_ONE) ? 1 : 0);
     return true;
 }
 
 /* FILLED came for this receive. An action with ERR_TRANSPORT in it: the peer breaks the protocol. */
-struct protocol_action protocol_filled(struct protocol_peer *peer, struct protocol_receive *receive, int source, int tag,
-                                       size_t bytes);
+struct protocol_action protocol_filled(struct protocol_peer *peer, struct protocol_receive *receive, int source,
+                                       int tag, size_t bytes);
 
 enum protocol_cancel { CANCEL_DONE, CANCEL_WITHDRAW, CANCEL_TOO_LATE };
-/* DONE: no longer pending, complete it as cancelled. WITHDRAW: send that; it completes with WITHDRAWN, or by a message that was faster. */
+/* DONE: no longer pending, complete it as cancelled. WITHDRAW: send that; it completes with WITHDRAWN, or by a message
+ * that was faster. */
 enum protocol_cancel protocol_cancel(struct protocol_peer *peer, struct protocol_receive *receive);
 /* WITHDRAWN came. True: complete it as cancelled. */
 bool protocol_cancelled(struct protocol_peer *peer, struct protocol_receive *receive);

@@ -13,9 +13,11 @@ static void complete(struct pml_request *request, int error)
 
 static int truncated(const struct pml_request *request)
 {
-    return base_error(NCCLX_ERR_TRUNCATE, "message of %zu bytes from rank %d, tag %d, on %s is larger than the receive's buffer of %zu bytes",
-                      request->base.status.bytes, request->base.status.source, request->base.status.tag, request->space->comm->name,
-                      request->u.receive.core.capacity);
+    return base_error(
+        NCCLX_ERR_TRUNCATE,
+        "message of %zu bytes from rank %d, tag %d, on %s is larger than the receive's buffer of %zu bytes",
+        request->base.status.bytes, request->base.status.source, request->base.status.tag, request->space->comm->name,
+        request->u.receive.core.capacity);
 }
 
 static void release(struct ncclx_request *base)
@@ -30,7 +32,8 @@ static void describe(const struct ncclx_request *base, char *text, size_t bytes)
     char source[32] = "any source", tag[32] = "any tag";
     if (receive->source != NCCLX_ANY_SOURCE) snprintf(source, sizeof source, "rank %d", receive->source);
     if (receive->tag != NCCLX_ANY_TAG) snprintf(tag, sizeof tag, "tag %d", receive->tag);
-    snprintf(text, bytes, "receive of at most %zu bytes from %s, %s, on %s", request->u.receive.core.capacity, source, tag, base->comm->name);
+    snprintf(text, bytes, "receive of at most %zu bytes from %s, %s, on %s", request->u.receive.core.capacity, source,
+             tag, base->comm->name);
 }
 
 static void finish_cancelled(struct pml_request *request)
@@ -62,9 +65,11 @@ static int cancel(struct ncclx_request *base)
     return NCCLX_SUCCESS;
 }
 
-static const struct base_request_kind receive_kind = {.name = "receive", .release = release, .cancel = cancel, .describe = describe};
+static const struct base_request_kind receive_kind = {
+    .name = "receive", .release = release, .cancel = cancel, .describe = describe};
 
-static int prepare(struct pml_space_state *space, void *buf, size_t bytes, int source, int tag, struct pml_request **out)
+static int prepare(struct pml_space_state *space, void *buf, size_t bytes, int source, int tag,
+                   struct pml_request **out)
 {
     struct pml_request *request;
     int error = pml_request_get(space->comm->rt->pml, &request);
@@ -86,12 +91,14 @@ static int prepare(struct pml_space_state *space, void *buf, size_t bytes, int s
 
 /* ---- A receive and its message have met ------------------------------------------------------------------------ */
 
-static void act(struct pml_request *request, struct protocol_action action, const void *data, uint64_t send, uint64_t address)
+static void act(struct pml_request *request, struct protocol_action action, const void *data, uint64_t send,
+                uint64_t address)
 {
     size_t bytes = request->base.status.bytes;
     struct pml_connection *connection = request->connection;
     if (action.control == PROTOCOL_CLEAR) {
-        struct pml_packet packet = {.kind = PROTOCOL_CLEAR, .inline_bytes = sizeof(uint64_t), .context = send, .u.word[0] = request->name};
+        struct pml_packet packet = {
+            .kind = PROTOCOL_CLEAR, .inline_bytes = sizeof(uint64_t), .context = send, .u.word[0] = request->name};
         pml_post_control(connection, &packet);
     } else if (action.control != PROTOCOL_NONE) {
         pml_send_simple(connection, action.control, send);
@@ -111,14 +118,15 @@ static void act(struct pml_request *request, struct protocol_action action, cons
     if (action.complete) complete(request, action.error == NCCLX_ERR_TRUNCATE ? truncated(request) : action.error);
 }
 
-void pml_receive_deliver(struct pml_request *request, struct pml_connection *connection, enum protocol_kind kind, int source, int tag,
-                         const void *data, size_t bytes, uint64_t send, uint64_t address)
+void pml_receive_deliver(struct pml_request *request, struct pml_connection *connection, enum protocol_kind kind,
+                         int source, int tag, const void *data, size_t bytes, uint64_t send, uint64_t address)
 {
     request->connection = connection;
     request->base.status.source = source;
     request->base.status.tag = tag;
     request->base.status.bytes = bytes;
-    if (likely(kind == PROTOCOL_EAGER && bytes <= request->u.receive.core.capacity)) { /* the same as protocol_deliver says, in short */
+    if (likely(kind == PROTOCOL_EAGER &&
+               bytes <= request->u.receive.core.capacity)) { /* the same as protocol_deliver says, in short */
         if (bytes) memcpy(request->u.receive.buffer, data, bytes);
         complete(request, NCCLX_SUCCESS);
         return;
@@ -128,7 +136,8 @@ void pml_receive_deliver(struct pml_request *request, struct pml_connection *con
     act(request, action, data, send, address);
 }
 
-void pml_receive_data(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet, const void *data, size_t bytes)
+void pml_receive_data(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet,
+                      const void *data, size_t bytes)
 {
     struct pml_request *request = pml_request_named(pml, packet->context, false);
     uint64_t offset = packet->u.word[0];
@@ -142,8 +151,8 @@ void pml_receive_data(struct pml *pml, struct pml_connection *connection, const 
     if (action.complete) complete(request, NCCLX_SUCCESS);
 }
 
-void pml_receive_filled(struct pml *pml, struct pml_connection *connection, struct pml_space_state *space, struct pml_peer *peer,
-                        const struct pml_packet *packet)
+void pml_receive_filled(struct pml *pml, struct pml_connection *connection, struct pml_space_state *space,
+                        struct pml_peer *peer, const struct pml_packet *packet)
 {
     struct pml_request *request = pml_request_named(pml, packet->u.word[0], false);
     size_t bytes = packet->u.word[1];
@@ -172,8 +181,8 @@ void pml_receive_withdrawn(struct pml *pml, struct pml_connection *connection, u
 static void take_message(struct pml_request *request, struct ncclx_message *message)
 {
     struct pml *pml = request->base.rt->pml;
-    pml_receive_deliver(request, message->connection, message->kind, message->match.source, message->match.tag, message->data, message->bytes,
-                        message->send, message->address);
+    pml_receive_deliver(request, message->connection, message->kind, message->match.source, message->match.tag,
+                        message->data, message->bytes, message->send, message->address);
     pml_hold_release(pml, message->kind == PROTOCOL_EAGER ? message->bytes : 0);
     pml_message_put(pml, message);
 }
@@ -212,7 +221,8 @@ static int start(struct pml_space_state *space, void *buf, size_t bytes, int sou
             release(&request->base);
             return error;
         }
-        announces = protocol_announces(&space->match, &request->peer->core, &request->u.receive.core, pml->announce_threshold, &count);
+        announces = protocol_announces(&space->match, &request->peer->core, &request->u.receive.core,
+                                       pml->announce_threshold, &count);
     }
     match_post(&space->match, request->peer ? &request->peer->core.match : NULL, &request->u.receive.core.match);
     if (unlikely(announces)) announce(request, count);
@@ -229,7 +239,8 @@ static void give_up(struct pml_request *request)
     (void)cancel(&request->base); /* releases it, at once or when peers no longer name it */
 }
 
-int pml_recv(struct ncclx_comm *comm, enum pml_space space, void *buf, size_t bytes, int source, int tag, ncclx_status_t *status)
+int pml_recv(struct ncclx_comm *comm, enum pml_space space, void *buf, size_t bytes, int source, int tag,
+             ncclx_status_t *status)
 {
     struct pml_request *request;
     int error = start(&comm->pml->space[space], buf, bytes, source, tag, &request);
@@ -242,7 +253,8 @@ int pml_recv(struct ncclx_comm *comm, enum pml_space space, void *buf, size_t by
     return error;
 }
 
-int pml_irecv(struct ncclx_comm *comm, enum pml_space space, void *buf, size_t bytes, int source, int tag, struct ncclx_request **request)
+int pml_irecv(struct ncclx_comm *comm, enum pml_space space, void *buf, size_t bytes, int source, int tag,
+              struct ncclx_request **request)
 {
     struct pml_request *made;
     int error = start(&comm->pml->space[space], buf, bytes, source, tag, &made);
@@ -253,8 +265,8 @@ int pml_irecv(struct ncclx_comm *comm, enum pml_space space, void *buf, size_t b
 
 /* ---- Looking ---------------------------------------------------------------------------------------------------- */
 
-int pml_probe(struct ncclx_comm *comm, enum pml_space space, int source, int tag, bool *found, struct ncclx_message **message,
-              ncclx_status_t *status)
+int pml_probe(struct ncclx_comm *comm, enum pml_space space, int source, int tag, bool *found,
+              struct ncclx_message **message, ncclx_status_t *status)
 {
     struct pml_space_state *state = &comm->pml->space[space];
     struct match_envelope *envelope = match_find(&state->match, source, tag);
@@ -266,7 +278,8 @@ int pml_probe(struct ncclx_comm *comm, enum pml_space space, int source, int tag
     if (!envelope) return NCCLX_SUCCESS;
     struct ncclx_message *look = (struct ncclx_message *)envelope;
     if (status)
-        *status = (ncclx_status_t){.source = envelope->source, .tag = envelope->tag, .error = NCCLX_SUCCESS, .bytes = look->bytes};
+        *status = (ncclx_status_t){
+            .source = envelope->source, .tag = envelope->tag, .error = NCCLX_SUCCESS, .bytes = look->bytes};
     if (message) {
         match_take(envelope);
         *message = look;

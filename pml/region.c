@@ -1,4 +1,5 @@
-/* region.c - memory of a peer: described by a card, reached by loads and stores, by single copies, or only by messages. */
+/* region.c - memory of a peer: described by a card, reached by loads and stores, by single copies, or only by messages.
+ */
 #include "config.h"
 
 #include "pml/memory.h"
@@ -48,7 +49,8 @@ static int lies(int peer, const char *what)
 static bool file_is(int fd, uint64_t file_bytes)
 {
     struct stat facts;
-    if (fstat(fd, &facts) || !S_ISREG(facts.st_mode) || facts.st_size < 0 || (uint64_t)facts.st_size != file_bytes) return false;
+    if (fstat(fd, &facts) || !S_ISREG(facts.st_mode) || facts.st_size < 0 || (uint64_t)facts.st_size != file_bytes)
+        return false;
     int seals = fcntl(fd, F_GET_SEALS);
     return seals >= 0 && (seals & F_SEAL_SHRINK);
 }
@@ -57,19 +59,22 @@ static bool file_is(int fd, uint64_t file_bytes)
 static int map_block(struct region *region, const struct pml_region_card *card)
 {
     uint64_t file_bytes = card->word[CARD_FILE_BYTES], offset = card->word[CARD_OFFSET];
-    if (file_bytes < sizeof(struct pml_memory_trailer) || file_bytes > (uint64_t)1 << 62 || file_bytes % 4096 || offset > file_bytes - 4096 ||
-        region->base.bytes > file_bytes - 4096 - offset)
+    if (file_bytes < sizeof(struct pml_memory_trailer) || file_bytes > (uint64_t)1 << 62 || file_bytes % 4096 ||
+        offset > file_bytes - 4096 || region->base.bytes > file_bytes - 4096 - offset)
         return lies(region->base.peer, "its parts do not fit together");
     char path[64];
-    snprintf(path, sizeof path, "/proc/%u/fd/%u", (unsigned)(card->word[CARD_PROCESS] >> 32), (unsigned)card->word[CARD_PROCESS]);
+    snprintf(path, sizeof path, "/proc/%u/fd/%u", (unsigned)(card->word[CARD_PROCESS] >> 32),
+             (unsigned)card->word[CARD_PROCESS]);
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return NCCLX_SUCCESS;
     void *mapping = MAP_FAILED;
-    if (file_is(fd, file_bytes)) mapping = mmap(NULL, file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+    if (file_is(fd, file_bytes))
+        mapping = mmap(NULL, file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
     close(fd);
     if (mapping == MAP_FAILED) return NCCLX_SUCCESS;
     struct pml_memory_trailer *trailer = (struct pml_memory_trailer *)((char *)mapping + file_bytes - 4096);
-    if (trailer->token[0] != card->word[CARD_TOKEN] || trailer->token[1] != card->word[CARD_TOKEN_2] || atomic_load(&trailer->freed)) {
+    if (trailer->token[0] != card->word[CARD_TOKEN] || trailer->token[1] != card->word[CARD_TOKEN_2] ||
+        atomic_load(&trailer->freed)) {
         munmap(mapping, file_bytes); /* another process' file of that number, or memory freed since */
         return lies(region->base.peer, "the memory was freed, or never was");
     }
@@ -100,14 +105,16 @@ static int find_access(struct ncclx_rt *rt, struct region *region, const struct 
         if (error || region->mapping) return error;
     }
     pml_connection_probe(region->connection);
-    if (region->connection->route.can_read && region->connection->route.can_write) region->base.access = PML_ACCESS_COPY;
+    if (region->connection->route.can_read && region->connection->route.can_write)
+        region->base.access = PML_ACCESS_COPY;
     return NCCLX_SUCCESS;
 }
 
 int pml_region_attach(struct ncclx_rt *rt, int peer, const struct pml_region_card *card, struct pml_region **out)
 {
     uint64_t kind = card->word[CARD_KIND], end;
-    if ((kind != CARD_PLAIN && kind != CARD_SHAREABLE) || __builtin_add_overflow(card->word[CARD_ADDRESS], card->word[CARD_BYTES], &end))
+    if ((kind != CARD_PLAIN && kind != CARD_SHAREABLE) ||
+        __builtin_add_overflow(card->word[CARD_ADDRESS], card->word[CARD_BYTES], &end))
         return lies(peer, "not a card of this version");
     struct region *region = base_calloc(AREA_PML, 1, sizeof *region);
     if (!region) return base_error(NCCLX_ERR_NO_MEM, "no memory");
@@ -137,7 +144,8 @@ int pml_region_write(struct ncclx_rt *rt, struct pml_region *base, size_t offset
     const struct region *region = (struct region *)base;
     rt->pml->counters.put_bytes += bytes;
     if (base->access == PML_ACCESS_DIRECT) memmove(base->pointer + offset, from, bytes);
-    else if (base->access == PML_ACCESS_COPY) return region->connection->transport->write(region->connection, from, base->address + offset, bytes, 0);
+    else if (base->access == PML_ACCESS_COPY)
+        return region->connection->transport->write(region->connection, from, base->address + offset, bytes, 0);
     else return base_error(NCCLX_ERR_INTERNAL, "memory of rank %d is reached by messages only", base->peer);
     return NCCLX_SUCCESS;
 }
@@ -147,7 +155,8 @@ int pml_region_read(struct ncclx_rt *rt, struct pml_region *base, size_t offset,
     const struct region *region = (struct region *)base;
     rt->pml->counters.get_bytes += bytes;
     if (base->access == PML_ACCESS_DIRECT) memmove(to, base->pointer + offset, bytes);
-    else if (base->access == PML_ACCESS_COPY) return region->connection->transport->read(region->connection, to, base->address + offset, bytes, 0);
+    else if (base->access == PML_ACCESS_COPY)
+        return region->connection->transport->read(region->connection, to, base->address + offset, bytes, 0);
     else return base_error(NCCLX_ERR_INTERNAL, "memory of rank %d is reached by messages only", base->peer);
     return NCCLX_SUCCESS;
 }

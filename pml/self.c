@@ -1,5 +1,5 @@
-/* self.c - the transport from a rank to itself. Packets are delivered by progress, not inside the call that sends them: completion callbacks then run where
- * they do for any other peer. */
+/* self.c - the transport from a rank to itself. Packets are delivered by progress, not inside the call that sends them:
+ * completion callbacks then run where they do for any other peer. */
 #include "pml/internal.h"
 
 #include <string.h>
@@ -18,7 +18,8 @@ static void self_disconnect(struct pml *pml, struct pml_connection *connection)
     (void)connection;
 }
 
-static bool self_eager(struct pml_connection *connection, uint64_t context, int source, int tag, const void *data, size_t bytes)
+static bool self_eager(struct pml_connection *connection, uint64_t context, int source, int tag, const void *data,
+                       size_t bytes)
 {
     (void)connection;
     (void)context;
@@ -29,7 +30,8 @@ static bool self_eager(struct pml_connection *connection, uint64_t context, int 
     return false;
 }
 
-static bool self_post(struct pml_connection *connection, const struct pml_packet *packet, const struct pml_payload *payload)
+static bool self_post(struct pml_connection *connection, const struct pml_packet *packet,
+                      const struct pml_payload *payload)
 {
     struct pml *pml = connection->pml;
     if (!pml->draining || payload->second_bytes) return false;
@@ -46,7 +48,8 @@ static int self_read(struct pml_connection *connection, void *to, uint64_t addre
     return NCCLX_SUCCESS;
 }
 
-static int self_write(struct pml_connection *connection, const void *from, uint64_t address, size_t bytes, uint64_t name)
+static int self_write(struct pml_connection *connection, const void *from, uint64_t address, size_t bytes,
+                      uint64_t name)
 {
     (void)connection;
     (void)name;

@@ -15,14 +15,14 @@ static void release(struct ncclx_request *base)
 static void describe(const struct ncclx_request *base, char *text, size_t bytes)
 {
     const struct pml_request *request = (const struct pml_request *)base;
-    snprintf(text, bytes, "send of %zu bytes to rank %d, tag %d, on %s", request->u.send.bytes, base->status.source, base->status.tag,
-             base->comm->name);
+    snprintf(text, bytes, "send of %zu bytes to rank %d, tag %d, on %s", request->u.send.bytes, base->status.source,
+             base->status.tag, base->comm->name);
 }
 
 static const struct base_request_kind send_kind = {.name = "send", .release = release, .describe = describe};
 
-static int prepare(struct pml_space_state *space, struct pml_peer *peer, const void *buf, size_t bytes, int dest, int tag,
-                   struct pml_request **out)
+static int prepare(struct pml_space_state *space, struct pml_peer *peer, const void *buf, size_t bytes, int dest,
+                   int tag, struct pml_request **out)
 {
     struct pml_request *request;
     int error = pml_request_get(space->comm->rt->pml, &request);
@@ -41,24 +41,20 @@ static int prepare(struct pml_space_state *space, struct pml_peer *peer, const v
     return NCCLX_SUCCESS;
 }
 
-static void post_or_queue(struct pml_request *request, const struct pml_packet *packet)
-{
-    pml_post_control(request->connection, packet);
-}
-
 /* The eager way was full: the request's own node waits, with the caller's buffer. */
 static void queue_eager(struct pml_request *request, int source, int tag)
 {
     struct pml_post *post = &request->post;
-    post->packet = (struct pml_packet){.kind = PROTOCOL_EAGER, .context = request->space->context, .source = source, .tag = tag};
+    post->packet =
+        (struct pml_packet){.kind = PROTOCOL_EAGER, .context = request->space->context, .source = source, .tag = tag};
     post->payload = (struct pml_payload){.first = request->u.send.buffer, .first_bytes = request->u.send.bytes};
     post->request = request;
     pml_backlog_append(request->connection, post);
 }
 
 /* Writes into the announced buffer. Without that, the announcement is used up and the message travels by REQUEST. */
-static bool fill(struct pml_space_state *space, struct pml_connection *connection, const struct protocol_announcement *announcement, const void *buf,
-                 size_t bytes, int tag, bool refuse)
+static bool fill(struct pml_space_state *space, struct pml_connection *connection,
+                 const struct protocol_announcement *announcement, const void *buf, size_t bytes, int tag, bool refuse)
 {
     if (!refuse && connection->transport->write(connection, buf, announcement->address, bytes, announcement->receive)) {
         connection->route.can_write = false;
@@ -74,8 +70,8 @@ static bool fill(struct pml_space_state *space, struct pml_connection *connectio
     return true;
 }
 
-static int start_request(struct pml_space_state *space, struct pml_peer *peer, const void *buf, size_t bytes, int dest, int tag,
-                         struct pml_request **out)
+static int start_request(struct pml_space_state *space, struct pml_peer *peer, const void *buf, size_t bytes, int dest,
+                         int tag, struct pml_request **out)
 {
     int error = prepare(space, peer, buf, bytes, dest, tag, out);
     if (error) return error;
@@ -87,12 +83,13 @@ static int start_request(struct pml_space_state *space, struct pml_peer *peer, c
                                 .tag = tag,
                                 .inline_bytes = 3 * sizeof(uint64_t),
                                 .u.word = {(*out)->name, bytes, (uint64_t)(uintptr_t)buf}};
-    post_or_queue(*out, &packet);
+    pml_post_control((*out)->connection, &packet);
     return NCCLX_SUCCESS;
 }
 
 /* *out null: the message is on its way and the buffer is free. */
-static int start(struct pml_space_state *space, const void *buf, size_t bytes, int dest, int tag, struct pml_request **out)
+static int start(struct pml_space_state *space, const void *buf, size_t bytes, int dest, int tag,
+                 struct pml_request **out)
 {
     struct ncclx_comm *comm = space->comm;
     struct pml *pml = comm->rt->pml;
@@ -140,7 +137,8 @@ int pml_send(struct ncclx_comm *comm, enum pml_space space, const void *buf, siz
     return error;
 }
 
-int pml_isend(struct ncclx_comm *comm, enum pml_space space, const void *buf, size_t bytes, int dest, int tag, struct ncclx_request **request)
+int pml_isend(struct ncclx_comm *comm, enum pml_space space, const void *buf, size_t bytes, int dest, int tag,
+              struct ncclx_request **request)
 {
     struct pml_request *made;
     int error = start(&comm->pml->space[space], buf, bytes, dest, tag, &made);
@@ -199,15 +197,16 @@ void pml_announced(struct pml *pml, struct pml_connection *connection, const str
     connection->announcements++;
     *announcement = (struct protocol_announcement){
         .receive = packet->u.word[0], .bytes = packet->u.word[1], .address = packet->u.word[2], .tag = packet->tag};
-    if (!protocol_announced(&peer->core, announcement, (uint32_t)packet->u.word[3])) pml_announcement_put(connection, announcement);
+    if (!protocol_announced(&peer->core, announcement, (uint32_t)packet->u.word[3]))
+        pml_announcement_put(connection, announcement);
 }
 
 void pml_withdrawn_by_peer(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet)
 {
     struct pml_space_state *space = pml_space_find(pml, packet->context);
     struct pml_peer *peer;
-    if (space && packet->source >= 0 && packet->source < space->comm->size && !pml_space_peer(space, packet->source, &peer) &&
-        peer->connection == connection) {
+    if (space && packet->source >= 0 && packet->source < space->comm->size &&
+        !pml_space_peer(space, packet->source, &peer) && peer->connection == connection) {
         struct protocol_announcement *announcement = protocol_withdrawn(&peer->core, packet->u.word[0]);
         if (announcement) pml_announcement_put(connection, announcement);
     }

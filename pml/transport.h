@@ -1,7 +1,8 @@
-/* transport.h - what a transport does for pml: carries packets to one peer in order, copies between two processes' memory, makes memory shareable.
+/* transport.h - what a transport does for pml: carries packets to one peer in order, copies between two processes'
+ * memory, makes memory shareable.
  *
- * A transport owns its part of a connection and hands in what arrives through pml_packet_arrived(). It never matches, never waits, and never calls
- * base_progress. Called with the rank's lock held.
+ * A transport owns its part of a connection and hands in what arrives through pml_packet_arrived(). It never matches,
+ * never waits, and never calls base_progress. Called with the rank's lock held.
  */
 #ifndef PML_TRANSPORT_H
 #define PML_TRANSPORT_H
@@ -18,12 +19,15 @@ struct transport {
     /* Finds by trying whether it reaches the peer, and makes connection->channel. ERR_UNREACHABLE: another may try. */
     int (*connect)(struct pml *pml, struct pml_connection *connection);
     void (*disconnect)(struct pml *pml, struct pml_connection *connection);
-    /* Sends what is eager, or any packet (its payload fields are the transport's to fill). False: full, and nothing happened. */
-    bool (*eager)(struct pml_connection *connection, uint64_t context, int source, int tag, const void *data, size_t bytes);
+    /* Sends what is eager, or any packet (its payload fields are the transport's to fill). False: full, and nothing
+     * happened. */
+    bool (*eager)(struct pml_connection *connection, uint64_t context, int source, int tag, const void *data,
+                  size_t bytes);
     bool (*post)(struct pml_connection *connection, const struct pml_packet *packet, const struct pml_payload *payload);
     /* Tries whether single copies work; sets route.can_read and can_write. Called once, before the first. */
     void (*probe)(struct pml_connection *connection);
-    /* Single copies with the peer's memory, complete on return. name: of the peer's request which the copy is for, so that it can help; 0: none. */
+    /* Single copies with the peer's memory, complete on return. name: of the peer's request which the copy is for, so
+     * that it can help; 0: none. */
     int (*read)(struct pml_connection *connection, void *to, uint64_t address, size_t bytes, uint64_t name);
     int (*write)(struct pml_connection *connection, const void *from, uint64_t address, size_t bytes, uint64_t name);
     /* Takes what has arrived from all peers; the number of packets. */
@@ -31,10 +35,13 @@ struct transport {
 };
 
 /* Both come from a peer and are gone when it returns. */
-void pml_packet_arrived(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet, const void *payload, size_t bytes);
-/* The buffer of a request that this peer names: of a send that waits for its receiver, or of an announced receive. False: no such request (any more). */
+void pml_packet_arrived(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet,
+                        const void *payload, size_t bytes);
+/* The buffer of a request that this peer names: of a send that waits for its receiver, or of an announced receive.
+ * False: no such request (any more). */
 bool pml_request_buffer(struct pml_connection *connection, uint64_t name, bool is_send, void **buffer, size_t *bytes);
 /* The connection that packets from this job rank belong to; made on first use. */
-int pml_connection_from(struct pml *pml, int rank, const struct transport *transport, struct pml_connection **connection);
+int pml_connection_from(struct pml *pml, int rank, const struct transport *transport,
+                        struct pml_connection **connection);
 
 #endif

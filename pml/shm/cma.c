@@ -15,7 +15,8 @@ static int copy(bool write, pid_t pid, char *here, uint64_t there, size_t bytes)
     while (bytes) {
         struct iovec local = {.iov_base = here, .iov_len = bytes < PIECE_MAX ? bytes : PIECE_MAX};
         struct iovec remote = {.iov_base = (void *)(uintptr_t)there, .iov_len = local.iov_len};
-        ssize_t moved = write ? process_vm_writev(pid, &local, 1, &remote, 1, 0) : process_vm_readv(pid, &local, 1, &remote, 1, 0);
+        ssize_t moved =
+            write ? process_vm_writev(pid, &local, 1, &remote, 1, 0) : process_vm_readv(pid, &local, 1, &remote, 1, 0);
         if (moved < 0 && errno == EINTR) continue;
         if (moved <= 0) return moved < 0 ? errno : EFAULT;
         here += moved;

@@ -1,9 +1,10 @@
-/* help.c - large copies shared by two processes. The state is one word in the ring from the owner of the copy to the helper:
+/* help.c - large copies shared by two processes. The state is one word in the ring from the owner of the copy to the
+ * helper:
  *
  *     round (32 bits) | next piece of the front (16) | end of what is left at the back (16)
  *
- * Each side claims a piece by compare-and-swap. The owner ends the round only when the helper's pieces are done, so nobody writes into a buffer after its
- * request completed. */
+ * Each side claims a piece by compare-and-swap. The owner ends the round only when the helper's pieces are done, so
+ * nobody writes into a buffer after its request completed. */
 #include "config.h"
 
 #include "pml/shm/help.h"
@@ -26,8 +27,14 @@ static uint64_t claim_word(uint64_t round, unsigned front, unsigned back)
     return round << 32 | (uint64_t)front << 16 | back;
 }
 
-static unsigned front_of(uint64_t word) { return (unsigned)(word >> 16) & 0xffff; }
-static unsigned back_of(uint64_t word) { return (unsigned)word & 0xffff; }
+static unsigned front_of(uint64_t word)
+{
+    return (unsigned)(word >> 16) & 0xffff;
+}
+static unsigned back_of(uint64_t word)
+{
+    return (unsigned)word & 0xffff;
+}
 
 /* The piece claimed; false: none left, or another round. */
 static bool claim(struct ring_help *help, uint32_t round, bool from_front, unsigned *piece)
@@ -38,7 +45,9 @@ static bool claim(struct ring_help *help, uint32_t round, bool from_front, unsig
         if ((uint32_t)(word >> 32) != round || front >= back) return false;
         *piece = from_front ? front : back - 1;
         uint64_t next = from_front ? claim_word(round, front + 1, back) : claim_word(round, front, back - 1);
-        if (atomic_compare_exchange_weak_explicit(&help->claim, &word, next, memory_order_acq_rel, memory_order_acquire)) return true;
+        if (atomic_compare_exchange_weak_explicit(&help->claim, &word, next, memory_order_acq_rel,
+                                                  memory_order_acquire))
+            return true;
     }
 }
 
@@ -65,7 +74,8 @@ static int copy_piece(const struct copying *copying, unsigned piece)
 /* Waits for the helper's pieces; an errno value when it died over them. */
 static int await_helper(struct shm_channel *channel, struct ring_help *help, uint64_t pieces)
 {
-    for (unsigned rounds = 1; (atomic_load_explicit(&help->done, memory_order_acquire) & (FAILED - 1)) != pieces; rounds++) {
+    for (unsigned rounds = 1; (atomic_load_explicit(&help->done, memory_order_acquire) & (FAILED - 1)) != pieces;
+         rounds++) {
         if (rounds % 64) continue;
         sched_yield();
         if (rounds % 65536 == 0 && kill(channel->mailbox->pid, 0) && errno == ESRCH) return ESRCH;
@@ -85,7 +95,12 @@ static size_t choose_piece(size_t bytes)
 int help_copy(struct shm_channel *channel, bool write, char *here, uint64_t there, size_t bytes, uint64_t name)
 {
     struct ring_help *help = &channel->writer.shared->help;
-    struct copying copying = {.pid = channel->mailbox->pid, .write = write, .here = here, .there = there, .bytes = bytes, .piece_bytes = choose_piece(bytes)};
+    struct copying copying = {.pid = channel->mailbox->pid,
+                              .write = write,
+                              .here = here,
+                              .there = there,
+                              .bytes = bytes,
+                              .piece_bytes = choose_piece(bytes)};
     unsigned pieces = (unsigned)((bytes + copying.piece_bytes - 1) / copying.piece_bytes), piece, mine = 0;
     uint32_t round = ++channel->help_round;
     int failed = 0;
@@ -100,7 +115,8 @@ int help_copy(struct shm_channel *channel, bool write, char *here, uint64_t ther
         failed = copy_piece(&copying, piece);
         mine++;
     }
-    uint64_t left = atomic_exchange_explicit(&help->claim, claim_word(round, 0, 0), memory_order_acq_rel); /* no more claims */
+    uint64_t left =
+        atomic_exchange_explicit(&help->claim, claim_word(round, 0, 0), memory_order_acq_rel); /* no more claims */
     unsigned back = back_of(left), front = front_of(left);
     int died = await_helper(channel, help, pieces - back);
     if (failed || died) return failed ? failed : died;
@@ -114,13 +130,17 @@ void help_arrived(struct shm_channel *channel, const struct pml_packet *packet)
 {
     struct ring_help *help = &channel->reader.shared->help;
     bool write = packet->kind == HELP_READING;
-    struct copying copying = {.pid = channel->mailbox->pid, .write = write, .there = packet->u.word[0], .piece_bytes = packet->u.word[2]};
+    struct copying copying = {
+        .pid = channel->mailbox->pid, .write = write, .there = packet->u.word[0], .piece_bytes = packet->u.word[2]};
     uint32_t round = (uint32_t)packet->u.word[1];
     unsigned piece;
     void *buffer;
-    if (!pml_request_buffer(channel->connection, packet->context, write, &buffer, &copying.bytes)) return; /* over before we looked */
+    if (!pml_request_buffer(channel->connection, packet->context, write, &buffer, &copying.bytes))
+        return; /* over before we looked */
     copying.here = buffer;
-    if (copying.piece_bytes < 4096 || (write && packet->u.word[3] != copying.bytes) || packet->u.word[3] > copying.bytes) return;
+    if (copying.piece_bytes < 4096 || (write && packet->u.word[3] != copying.bytes) ||
+        packet->u.word[3] > copying.bytes)
+        return;
     copying.bytes = packet->u.word[3];
     size_t pieces = (copying.bytes + copying.piece_bytes - 1) / copying.piece_bytes;
     while (claim(help, round, false, &piece)) {

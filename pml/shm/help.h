@@ -1,12 +1,13 @@
-/* help.h - one large copy by both processes at once: a system call copies with one core's speed, and the process on the other side mostly waits for this very
- * copy. Whoever owns the copy works from the front; the other, when it looks, takes pieces from the back. */
+/* help.h - one large copy by both processes at once: a system call copies with one core's speed, and the process on the
+ * other side mostly waits for this very copy. Whoever owns the copy works from the front; the other, when it looks,
+ * takes pieces from the back. */
 #ifndef PML_SHM_HELP_H
 #define PML_SHM_HELP_H
 
 #include "pml/shm/shm.h"
 
-/* Kinds of packets of this transport, beside those of protocol.h. context: the name of the other side's request; 0 address of the owner's buffer,
- * 1 round, 2 bytes of a piece, 3 bytes in all. */
+/* Kinds of packets of this transport, beside those of protocol.h. context: the name of the other side's request; 0
+ * address of the owner's buffer, 1 round, 2 bytes of a piece, 3 bytes in all. */
 enum {
     HELP_READING = 64, /* to a sender: write pieces of your message into my buffer */
     HELP_WRITING = 65  /* to a receiver: read pieces from my buffer into yours */

@@ -1,4 +1,5 @@
-/* neighbour.c - segments of "other" nodes. A process manager may run several nodes under one kernel; whether one is, is found by trying to open its segment. */
+/* neighbour.c - segments of "other" nodes. A process manager may run several nodes under one kernel; whether one is, is
+ * found by trying to open its segment. */
 #include "bootstrap/bootstrap.h"
 #include "pml/shm/shm.h"
 
@@ -9,7 +10,8 @@ static void count_ranks(struct shm *shm)
 {
     struct ncclx_rt *rt = shm->pml->rt;
     long ranks = shm->segment.ranks;
-    for (struct shm_neighbour *neighbour = shm->neighbours; neighbour; neighbour = neighbour->next) ranks += neighbour->segment.ranks;
+    for (struct shm_neighbour *neighbour = shm->neighbours; neighbour; neighbour = neighbour->next)
+        ranks += neighbour->segment.ranks;
     if (rt->job.oversubscribed || ranks <= sysconf(_SC_NPROCESSORS_ONLN)) return;
     rt->job.oversubscribed = true;
     base_rt_configure(rt);
@@ -21,11 +23,14 @@ static int neighbour_open(struct shm *shm, int rank, int node, int ranks, struct
     int fd;
     int error = bootstrap_segment_of(rt, rank, &fd);
     if (error == NCCLX_ERR_UNREACHABLE || error == NCCLX_ERR_TIMEOUT)
-        return base_error_context(NCCLX_ERR_UNREACHABLE, "rank %d is on another machine, and this version has no transport between machines", rank);
+        return base_error_context(NCCLX_ERR_UNREACHABLE,
+                                  "rank %d is on another machine, and this version has no transport between machines",
+                                  rank);
     if (error) return error;
     struct shm_neighbour *neighbour = base_calloc(AREA_SHM, 1, sizeof *neighbour);
     if (!neighbour) return base_error(NCCLX_ERR_NO_MEM, "no memory for node %d", node);
-    error = shm_segment_open(&neighbour->segment, fd, ranks, rt->job.size, (size_t)rt->config.value[CONFIG_SHM_RING].number);
+    error = shm_segment_open(&neighbour->segment, fd, ranks, rt->job.size,
+                             (size_t)rt->config.value[CONFIG_SHM_RING].number);
     if (error) {
         base_free(AREA_SHM, neighbour);
         return error;

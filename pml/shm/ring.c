@@ -17,14 +17,16 @@ void ring_reader_init(struct ring_reader *reader, struct ring_shared *shared, si
 bool ring_refresh(struct ring_writer *writer)
 {
     uint64_t taken = atomic_load_explicit(&writer->shared->taken, memory_order_acquire);
-    if (taken > writer->next || taken + RING_LINES < writer->room_until) return false; /* a reader that lies gets nothing more */
+    if (taken > writer->next || taken + RING_LINES < writer->room_until)
+        return false; /* a reader that lies gets nothing more */
     writer->room_until = taken + RING_LINES;
     if (taken) writer->payload_until = writer->payload_end[(taken - 1) % RING_LINES] + writer->payload_bytes;
     return writer->next < writer->room_until;
 }
 
-/* Places payloads from the front again as soon as the hot part is used up and its beginning is free; through the whole ring when the reader lags. Positions
- * count on for ever, a skip included: what lies less than a ring before payload_until is free. */
+/* Places payloads from the front again as soon as the hot part is used up and its beginning is free; through the whole
+ * ring when the reader lags. Positions count on for ever, a skip included: what lies less than a ring before
+ * payload_until is free. */
 static bool place_payload(struct ring_writer *writer, uint64_t rounded, uint64_t *begin)
 {
     uint64_t place = writer->payload_next & (writer->payload_bytes - 1);

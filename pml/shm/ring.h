@@ -1,9 +1,10 @@
 /* ring.h - a queue from one process to another in shared memory: one writer, one reader, no locks.
  *
- * A packet is one cache line, which holds its own "full" flag: the number of the round in which it was written. The reader needs the transfer of that one line
- * to see the packet and its inline data, and nothing has to be zeroed. Larger payloads go to a byte ring beside the lines, in the same order. The reader
- * publishes how far it has come every quarter of a round, and when it finds nothing: most packets cost no traffic in the other direction. Payloads are at most a quarter of the
- * byte ring, so that a writer that finds it full is always let in by the next publication.
+ * A packet is one cache line, which holds its own "full" flag: the number of the round in which it was written. The
+ * reader needs the transfer of that one line to see the packet and its inline data, and nothing has to be zeroed.
+ * Larger payloads go to a byte ring beside the lines, in the same order. The reader publishes how far it has come every
+ * quarter of a round, and when it finds nothing: most packets cost no traffic in the other direction. Payloads are at
+ * most a quarter of the byte ring, so that a writer that finds it full is always let in by the next publication.
  *
  * The reader treats what it finds as hostile: lengths and places are checked.
  */
@@ -17,8 +18,8 @@
 
 #define RING_LINES 128u
 #define RING_LINE_BYTES 64u
-/* While the reader keeps up, only this much of the byte ring is used again and again: it stays in the first-level caches of both sides, which doubles the rate of
- * 1 to 4 KiB messages. */
+/* While the reader keeps up, only this much of the byte ring is used again and again: it stays in the first-level
+ * caches of both sides, which doubles the rate of 1 to 4 KiB messages. */
 #define RING_HOT_BYTES 8192u
 
 /* A copy in progress which the writer of the ring owns and the reader may help with: see help.c. */
@@ -38,11 +39,11 @@ struct ring_shared {
 
 struct ring_writer {
     struct ring_shared *shared;
-    uint64_t next;          /* packets written */
-    uint64_t room_until;    /* may write while next < room_until */
-    uint64_t payload_next;  /* bytes of payload written, with what was skipped at the end of a round */
+    uint64_t next;         /* packets written */
+    uint64_t room_until;   /* may write while next < room_until */
+    uint64_t payload_next; /* bytes of payload written, with what was skipped at the end of a round */
     uint64_t payload_until;
-    uint64_t payload_bytes; /* size of the byte ring, a power of two */
+    uint64_t payload_bytes;           /* size of the byte ring, a power of two */
     uint64_t payload_end[RING_LINES]; /* payload_next after the packet in that line */
 };
 
@@ -57,8 +58,14 @@ struct ring_reader {
 
 void ring_writer_init(struct ring_writer *writer, struct ring_shared *shared, size_t payload_bytes);
 void ring_reader_init(struct ring_reader *reader, struct ring_shared *shared, size_t payload_bytes);
-static inline size_t ring_bytes(size_t payload_bytes) { return sizeof(struct ring_shared) + payload_bytes; }
-static inline size_t ring_payload_max(const struct ring_writer *writer) { return (size_t)writer->payload_bytes / 4; }
+static inline size_t ring_bytes(size_t payload_bytes)
+{
+    return sizeof(struct ring_shared) + payload_bytes;
+}
+static inline size_t ring_payload_max(const struct ring_writer *writer)
+{
+    return (size_t)writer->payload_bytes / 4;
+}
 
 /* ---- Writer -------------------------------------------------------------------------------------------------- */
 
@@ -93,7 +100,8 @@ static inline const struct pml_packet *ring_peek(const struct ring_reader *reade
 }
 
 /* Where the payload of a line is, and its length; false: the writer lies. */
-static inline bool ring_look(const struct ring_reader *reader, const struct pml_packet *line, const void **payload, size_t *bytes)
+static inline bool ring_look(const struct ring_reader *reader, const struct pml_packet *line, const void **payload,
+                             size_t *bytes)
 {
     size_t inlined = line->inline_bytes;
     if (__builtin_expect(inlined <= PACKET_INLINE_MAX, 1)) {
@@ -115,8 +123,8 @@ static inline void ring_reader_publish(struct ring_reader *reader)
     atomic_store_explicit(&reader->shared->taken, reader->next, memory_order_release);
 }
 
-/* While nothing comes: publishes how far we are, and fetches the line where the next payload will begin, so that it arrives together with its packet and not
- * after it. (More lines than one gain nothing.) */
+/* While nothing comes: publishes how far we are, and fetches the line where the next payload will begin, so that it
+ * arrives together with its packet and not after it. (More lines than one gain nothing.) */
 static inline void ring_idle(struct ring_reader *reader)
 {
     if (reader->next != reader->published) ring_reader_publish(reader);
@@ -126,10 +134,14 @@ static inline void ring_idle(struct ring_reader *reader)
 /* Done with the packet that ring_peek showed. */
 static inline void ring_release(struct ring_reader *reader, const struct pml_packet *line, size_t payload_bytes)
 {
-    if (payload_bytes) reader->payload_next = (line->u.payload.start + (payload_bytes + RING_LINE_BYTES - 1) / RING_LINE_BYTES) * RING_LINE_BYTES;
+    if (payload_bytes)
+        reader->payload_next =
+            (line->u.payload.start + (payload_bytes + RING_LINE_BYTES - 1) / RING_LINE_BYTES) * RING_LINE_BYTES;
     reader->next++;
     reader->payload_unpublished += payload_bytes;
-    if (__builtin_expect(reader->next - reader->published >= RING_LINES / 4 || reader->payload_unpublished >= reader->payload_bytes / 4, 0))
+    if (__builtin_expect(reader->next - reader->published >= RING_LINES / 4 ||
+                             reader->payload_unpublished >= reader->payload_bytes / 4,
+                         0))
         ring_reader_publish(reader);
 }
 

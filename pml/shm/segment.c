@@ -20,7 +20,8 @@ struct header {
 #define LAYOUT_MASK UINT64_C(0xffff000000000000)
 
 #define RING_PAYLOAD_MIN ((size_t)4096)
-/* All pairs of a node together get about this much, so that 64 ranks that all talk to each other do not need gigabytes. */
+/* All pairs of a node together get about this much, so that 64 ranks that all talk to each other do not need gigabytes.
+ */
 #define ALL_RINGS_BYTES ((size_t)256 << 20)
 
 static size_t whole_pages(size_t bytes)
@@ -46,16 +47,21 @@ static int allocate(int fd, size_t offset, size_t bytes)
     while (failed == EINTR);
     if (!failed) return NCCLX_SUCCESS;
     int code = failed == ENOSPC || failed == ENOMEM || failed == EDQUOT ? NCCLX_ERR_NO_MEM : NCCLX_ERR_TRANSPORT;
-    return base_error(code, "cannot allocate %zu bytes of shared memory for the ranks of this node: %s; run fewer ranks here, or give the job more memory",
+    return base_error(code,
+                      "cannot allocate %zu bytes of shared memory for the ranks of this node: %s; run fewer ranks "
+                      "here, or give the job more memory",
                       bytes, strerror(failed));
 }
 
 static int check_file_limit(size_t bytes)
 {
     struct rlimit limit; /* growing a file past it would raise SIGXFSZ */
-    if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes) return NCCLX_SUCCESS;
-    return base_error(NCCLX_ERR_LIMIT, "the limit on file size (ulimit -f, %llu bytes) is below the %zu bytes of the node's shared segment: raise it",
-                      (unsigned long long)limit.rlim_cur, bytes);
+    if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes)
+        return NCCLX_SUCCESS;
+    return base_error(
+        NCCLX_ERR_LIMIT,
+        "the limit on file size (ulimit -f, %llu bytes) is below the %zu bytes of the node's shared segment: raise it",
+        (unsigned long long)limit.rlim_cur, bytes);
 }
 
 static int agree(struct shm_segment *segment, struct header *header, size_t wish)
@@ -78,21 +84,25 @@ int shm_segment_open(struct shm_segment *segment, int fd, int ranks, int senders
     if (!error) error = allocate(fd, 0, SEGMENT_PAGE);
     if (!error) {
         struct header *header = mmap(NULL, SEGMENT_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        if (header == MAP_FAILED) error = base_error(NCCLX_ERR_NO_MEM, "cannot map the node's shared segment: %s", strerror(errno));
+        if (header == MAP_FAILED)
+            error = base_error(NCCLX_ERR_NO_MEM, "cannot map the node's shared segment: %s", strerror(errno));
         else error = agree(segment, header, ring_payload);
         if (header != MAP_FAILED) munmap(header, SEGMENT_PAGE);
     }
     if (!error) {
-        segment->mailbox_bytes = whole_pages(sizeof(struct shm_mailbox) + ((size_t)senders + 63) / 64 * sizeof(uint64_t));
+        segment->mailbox_bytes =
+            whole_pages(sizeof(struct shm_mailbox) + ((size_t)senders + 63) / 64 * sizeof(uint64_t));
         segment->ring_stride = whole_pages(ring_bytes(segment->ring_payload));
-        segment->bytes = 2 * SEGMENT_PAGE + (size_t)ranks * (segment->mailbox_bytes + (size_t)senders * segment->ring_stride);
+        segment->bytes =
+            2 * SEGMENT_PAGE + (size_t)ranks * (segment->mailbox_bytes + (size_t)senders * segment->ring_stride);
         error = check_file_limit(segment->bytes);
     }
     if (!error) error = allocate(fd, segment->bytes - SEGMENT_PAGE, SEGMENT_PAGE);
     if (!error) {
         void *base = mmap(NULL, segment->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
         if (base == MAP_FAILED)
-            error = base_error(NCCLX_ERR_NO_MEM, "cannot map the %zu bytes of the node's shared segment: %s", segment->bytes, strerror(errno));
+            error = base_error(NCCLX_ERR_NO_MEM, "cannot map the %zu bytes of the node's shared segment: %s",
+                               segment->bytes, strerror(errno));
         else segment->base = base;
     }
     if (!error) error = base_process_own_fd(fd);

@@ -1,6 +1,6 @@
-/* segment.h - the memory that all ranks of a node share: a mailbox for each of its ranks, and a ring to each of its ranks from every rank
- * of the job (which may be on another "node" of the same kernel). It is sparse: a part is allocated for real before it is first touched, so that a shortage is
- * an error and never a signal. */
+/* segment.h - the memory that all ranks of a node share: a mailbox for each of its ranks, and a ring to each of its
+ * ranks from every rank of the job (which may be on another "node" of the same kernel). It is sparse: a part is
+ * allocated for real before it is first touched, so that a shortage is an error and never a signal. */
 #ifndef PML_SHM_SEGMENT_H
 #define PML_SHM_SEGMENT_H
 
@@ -11,30 +11,31 @@
 
 /* Whole pages for each rank of the node. Who writes: the owner, except where said. */
 struct shm_mailbox {
-    _Atomic uint64_t token;      /* random, never 0: written last by the owner; then the fields of this line are valid */
-    uint64_t token_address;      /* of a word in the owner's memory which holds `token`: for trying single copies */
-    int32_t pid;                 /* as the owner sees it */
-    int32_t rank;                /* in the job */
+    _Atomic uint64_t token; /* random, never 0: written last by the owner; then the fields of this line are valid */
+    uint64_t token_address; /* of a word in the owner's memory which holds `token`: for trying single copies */
+    int32_t pid;            /* as the owner sees it */
+    int32_t rank;           /* in the job */
     char pad0[64 - 24];
-    _Atomic uint32_t sleeping;   /* a futex: 1 while the owner sleeps; peers set 0 and wake it */
+    _Atomic uint32_t sleeping; /* a futex: 1 while the owner sleeps; peers set 0 and wake it */
     char pad1[60];
-    _Atomic uint32_t callers;    /* peers count up after they set their bit: the owner polls this word alone */
+    _Atomic uint32_t callers; /* peers count up after they set their bit: the owner polls this word alone */
     char pad2[60];
-    _Atomic uint64_t calling[];  /* bits, by job rank: this rank's ring to the owner is in use. Written by peers */
+    _Atomic uint64_t calling[]; /* bits, by job rank: this rank's ring to the owner is in use. Written by peers */
 };
 
 struct shm_segment {
     int fd;
     char *base;
     size_t bytes;
-    int ranks;            /* of the node */
-    int senders;          /* ranks of the job */
+    int ranks;   /* of the node */
+    int senders; /* ranks of the job */
     size_t mailbox_bytes;
-    size_t ring_payload;  /* bytes of each byte ring, a power of two, the same for all ranks */
+    size_t ring_payload; /* bytes of each byte ring, a power of two, the same for all ranks */
     size_t ring_stride;
 };
 
-/* Maps the segment; takes the descriptor over, also on error. ring_payload: what this rank wishes; the first rank's wish holds. */
+/* Maps the segment; takes the descriptor over, also on error. ring_payload: what this rank wishes; the first rank's
+ * wish holds. */
 int shm_segment_open(struct shm_segment *segment, int fd, int ranks, int senders, size_t ring_payload);
 void shm_segment_close(struct shm_segment *segment);
 /* Allocates the mailbox for real. */

@@ -12,13 +12,14 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* Up to here two copies through the ring are faster than a system call and its page walks. Measured on Zen 4, one way, cores near or far from each other: 4 KiB
- * 0.7 or 2.4 us against 1.9, 8 KiB 1.3 or 4.6 us against 2.4. */
+/* Up to here two copies through the ring are faster than a system call and its page walks. Measured on Zen 4, one way,
+ * cores near or far from each other: 4 KiB 0.7 or 2.4 us against 1.9, 8 KiB 1.3 or 4.6 us against 2.4. */
 #define EAGER_LIMIT ((size_t)4096)
 /* Packets taken from one peer before the others get their turn. */
 #define BURST 16
 
-/* ---- Start and end ---------------------------------------------------------------------------------------------------- */
+/* ---- Start and end
+ * ---------------------------------------------------------------------------------------------------- */
 
 static size_t eager_limit(const struct ncclx_rt *rt)
 {
@@ -31,7 +32,8 @@ static int open_mailbox(struct shm *shm)
     struct ncclx_rt *rt = shm->pml->rt;
     int error = shm_segment_mailbox(&shm->segment, shm->index, &shm->mailbox);
     if (error) return error;
-    if (getrandom(&shm->token, sizeof shm->token, 0) != sizeof shm->token) return base_error(NCCLX_ERR_INTERNAL, "no random numbers: %s", strerror(errno));
+    if (getrandom(&shm->token, sizeof shm->token, 0) != sizeof shm->token)
+        return base_error(NCCLX_ERR_INTERNAL, "no random numbers: %s", strerror(errno));
     shm->token |= 1;
     shm->mailbox->token_address = (uint64_t)(uintptr_t)&shm->token;
     shm->mailbox->pid = getpid();
@@ -84,7 +86,8 @@ void shm_stop(struct pml *pml)
     pml->shm = NULL;
 }
 
-/* ---- Connections -------------------------------------------------------------------------------------------------------- */
+/* ---- Connections
+ * -------------------------------------------------------------------------------------------------------- */
 
 static int shm_connect(struct pml *pml, struct pml_connection *connection)
 {
@@ -155,7 +158,8 @@ static void answer_callers(struct shm *shm, uint32_t callers)
     if (all) shm->callers_seen = callers; /* else again with the next poll: memory may be there by then */
 }
 
-/* ---- Packets ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Packets
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 static inline void visible(struct shm_channel *channel)
 {
@@ -163,7 +167,8 @@ static inline void visible(struct shm_channel *channel)
     if (unlikely(atomic_load_explicit(&channel->mailbox->sleeping, memory_order_relaxed))) shm_wake(channel->mailbox);
 }
 
-static bool shm_eager(struct pml_connection *connection, uint64_t context, int source, int tag, const void *data, size_t bytes)
+static bool shm_eager(struct pml_connection *connection, uint64_t context, int source, int tag, const void *data,
+                      size_t bytes)
 {
     struct shm_channel *channel = connection->channel;
     struct pml_packet *line = ring_reserve(&channel->writer);
@@ -191,14 +196,16 @@ static void copy_payload(char *to, const struct pml_payload *payload)
     if (payload->second_bytes) memcpy(to + payload->first_bytes, payload->second, payload->second_bytes);
 }
 
-static bool shm_post(struct pml_connection *connection, const struct pml_packet *packet, const struct pml_payload *payload)
+static bool shm_post(struct pml_connection *connection, const struct pml_packet *packet,
+                     const struct pml_payload *payload)
 {
     struct shm_channel *channel = connection->channel;
     size_t bytes = payload->first_bytes + payload->second_bytes;
     struct pml_packet *line = ring_reserve(&channel->writer);
     if (!line) return false;
     char *place = NULL;
-    bool fits = bytes <= PACKET_INLINE_MAX && (packet->kind == PROTOCOL_EAGER || packet->kind == PROTOCOL_ACTIVE); /* others use the words */
+    bool fits = bytes <= PACKET_INLINE_MAX &&
+                (packet->kind == PROTOCOL_EAGER || packet->kind == PROTOCOL_ACTIVE); /* others use the words */
     if (bytes && !fits && !(place = ring_payload(&channel->writer, line, bytes))) return false;
     line->kind = packet->kind;
     line->count = packet->count;
@@ -252,7 +259,8 @@ static int shm_poll(struct pml *pml)
     return events;
 }
 
-/* ---- Single copies ------------------------------------------------------------------------------------------------------------ */
+/* ---- Single copies
+ * ------------------------------------------------------------------------------------------------------------ */
 
 static void shm_probe(struct pml_connection *connection)
 {
@@ -280,9 +288,11 @@ static int copy(struct pml_connection *connection, bool write, char *here, uint6
     if (bytes >= HELP_MIN_BYTES && name && !connection->pml->rt->job.oversubscribed)
         failed = help_copy(channel, write, here, there, bytes, name);
     else
-        failed = write ? cma_write(channel->mailbox->pid, here, there, bytes) : cma_read(channel->mailbox->pid, here, there, bytes);
+        failed = write ? cma_write(channel->mailbox->pid, here, there, bytes)
+                       : cma_read(channel->mailbox->pid, here, there, bytes);
     if (!failed) return NCCLX_SUCCESS;
-    return base_error(NCCLX_ERR_TRANSPORT, "cannot %s the memory of rank %d: %s", write ? "write" : "read", connection->rank, strerror(failed));
+    return base_error(NCCLX_ERR_TRANSPORT, "cannot %s the memory of rank %d: %s", write ? "write" : "read",
+                      connection->rank, strerror(failed));
 }
 
 static int shm_read(struct pml_connection *connection, void *to, uint64_t address, size_t bytes, uint64_t name)

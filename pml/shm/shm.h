@@ -14,8 +14,8 @@ struct shm_channel {
     struct shm_mailbox *mailbox; /* the peer's */
     struct pml_connection *connection;
     uint32_t help_round; /* of copies that we own */
-    bool called;   /* the peer knows of our ring */
-    bool reading;  /* the peer uses its ring to us */
+    bool called;         /* the peer knows of our ring */
+    bool reading;        /* the peer uses its ring to us */
 };
 
 /* A node by the process manager's names which turned out to be the same machine. */
@@ -27,9 +27,9 @@ struct shm_neighbour {
 
 struct shm {
     struct pml *pml;
-    struct shm_segment segment;   /* of this node */
+    struct shm_segment segment;       /* of this node */
     struct shm_neighbour *neighbours; /* segments of other nodes under the same kernel */
-    struct shm_mailbox *mailbox; /* our own */
+    struct shm_mailbox *mailbox;      /* our own */
     int index;
     uint32_t callers_seen;
     int readers;
@@ -42,7 +42,8 @@ struct shm {
 int shm_start(struct pml *pml, int fd);
 void shm_stop(struct pml *pml);
 
-/* neighbour.c: the segment of the node where a job rank is, and the rank's index there; opened on first use. ERR_UNREACHABLE: another kernel. */
+/* neighbour.c: the segment of the node where a job rank is, and the rank's index there; opened on first use.
+ * ERR_UNREACHABLE: another kernel. */
 int shm_segment_of(struct shm *shm, int rank, struct shm_segment **segment, int *index);
 void shm_neighbours_close(struct shm *shm);
 

@@ -1,6 +1,7 @@
-/* wake.c - sleeping and waking. A sender looks at the receiver's `sleeping` without a fence, so that sending stays cheap; the one who goes to sleep pays: it
- * makes every running thread of the node's ranks pass a memory barrier (membarrier) before its last look. Where the system has no membarrier, a wake-up can be
- * lost, which costs the length of one bounded sleep. */
+/* wake.c - sleeping and waking. A sender looks at the receiver's `sleeping` without a fence, so that sending stays
+ * cheap; the one who goes to sleep pays: it makes every running thread of the node's ranks pass a memory barrier
+ * (membarrier) before its last look. Where the system has no membarrier, a wake-up can be lost, which costs the length
+ * of one bounded sleep. */
 #include "config.h"
 
 #include "pml/shm/shm.h"
@@ -21,17 +22,20 @@ static long membarrier(int command)
 void shm_wake_init(struct shm *shm)
 {
     long commands = membarrier(MEMBARRIER_CMD_QUERY);
-    shm->barrier = commands > 0 && (commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED) && !membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
+    shm->barrier = commands > 0 && (commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED) &&
+                   !membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
 }
 
 void shm_wake(struct shm_mailbox *mailbox)
 {
-    if (atomic_exchange(&mailbox->sleeping, 0)) syscall(SYS_futex, &mailbox->sleeping, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    if (atomic_exchange(&mailbox->sleeping, 0))
+        syscall(SYS_futex, &mailbox->sleeping, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 static bool anything(struct shm *shm)
 {
-    if (atomic_load_explicit(&shm->mailbox->callers, memory_order_acquire) != shm->callers_seen || shm->pml->busy) return true;
+    if (atomic_load_explicit(&shm->mailbox->callers, memory_order_acquire) != shm->callers_seen || shm->pml->busy)
+        return true;
     for (int i = 0; i < shm->readers; i++)
         if (ring_peek(&shm->reading[i]->reader)) return true;
     return false;

@@ -1,4 +1,5 @@
-/* Messages between any number of ranks: every way they travel, in every order, with checked contents and untouched surroundings. */
+/* Messages between any number of ranks: every way they travel, in every order, with checked contents and untouched
+ * surroundings. */
 #include "check.h"
 
 #include <stdbool.h>
@@ -10,7 +11,8 @@
 static int rank, size;
 
 /* Around the sizes at which a message takes another way: inline, payload, rendezvous, shared copies. */
-static const size_t sizes[] = {0, 1, 3, 39, 40, 41, 127, 1024, 4095, 4096, 4097, 8191, 8193, 16385, 65535, 65536, 65537, 300001, MOST + 1};
+static const size_t sizes[] = {0,    1,    3,    39,    40,    41,    127,   1024,   4095,    4096,
+                               4097, 8191, 8193, 16385, 65535, 65536, 65537, 300001, MOST + 1};
 #define SIZES (sizeof sizes / sizeof sizes[0])
 
 static unsigned char byte_of(int from, int to, size_t salt, size_t i)
@@ -91,7 +93,8 @@ static void blocking_pairs(void)
         }
         check_content(in, peer, rank, i, sizes[i]);
         memset(in, 0xa5, sizes[i]);
-        OK(ncclx_sendrecv(out, sizes[i], in, sizes[i], NCCLX_BYTE, peer, 2, peer, 2, NCCLX_COMM_WORLD, NCCLX_STATUS_IGNORE));
+        OK(ncclx_sendrecv(out, sizes[i], in, sizes[i], NCCLX_BYTE, peer, 2, peer, 2, NCCLX_COMM_WORLD,
+                          NCCLX_STATUS_IGNORE));
         check_content(in, peer, rank, i, sizes[i]);
         free(out);
         free(in - GUARD);
@@ -128,9 +131,12 @@ static size_t random_size(int from, int to, int number)
     seed *= 2654435761u;
     seed ^= seed >> 16;
     switch (seed % 8) {
-    case 0: return seed / 8 % 41;
-    case 1: return seed / 8 % 70000;
-    default: return seed / 8 % 3000;
+    case 0:
+        return seed / 8 % 41;
+    case 1:
+        return seed / 8 % 70000;
+    default:
+        return seed / 8 % 3000;
     }
 }
 
@@ -187,7 +193,8 @@ static void backward_posts(void)
     unsigned char *in[COUNT], *out[COUNT];
     for (int i = COUNT - 1; i >= 0; i--) {
         in[i] = guarded(sizes[(size_t)i % (SIZES - 1)]);
-        OK(ncclx_irecv(in[i], sizes[(size_t)i % (SIZES - 1)], NCCLX_BYTE, i % 5 ? from : NCCLX_ANY_SOURCE, i, NCCLX_COMM_WORLD, &receive[i]));
+        OK(ncclx_irecv(in[i], sizes[(size_t)i % (SIZES - 1)], NCCLX_BYTE, i % 5 ? from : NCCLX_ANY_SOURCE, i,
+                       NCCLX_COMM_WORLD, &receive[i]));
     }
     for (int i = 0; i < COUNT; i++) {
         out[i] = filled(rank, to, (size_t)i, sizes[(size_t)i % (SIZES - 1)]);
@@ -225,7 +232,8 @@ static void cancelled(void)
     }
 }
 
-/* A cancel that races with the message: either it is cancelled and the message goes to the next receive, or it is received. */
+/* A cancel that races with the message: either it is cancelled and the message goes to the next receive, or it is
+ * received. */
 static void cancel_races(void)
 {
     int from = (rank + size - 1) % size, to = (rank + 1) % size;
@@ -259,7 +267,9 @@ static void truncated(void)
             OK(ncclx_coll_barrier(NCCLX_COMM_WORLD));
             OK(ncclx_isend(out, sent[i], NCCLX_BYTE, to, 8, NCCLX_COMM_WORLD, &send));
             if (early) FAILS(ncclx_wait(&receive, NCCLX_STATUS_IGNORE), NCCLX_ERR_TRUNCATE);
-            else FAILS(ncclx_recv(in, room, NCCLX_BYTE, from, 8, NCCLX_COMM_WORLD, NCCLX_STATUS_IGNORE), NCCLX_ERR_TRUNCATE);
+            else
+                FAILS(ncclx_recv(in, room, NCCLX_BYTE, from, 8, NCCLX_COMM_WORLD, NCCLX_STATUS_IGNORE),
+                      NCCLX_ERR_TRUNCATE);
             OK(ncclx_wait(&send, NCCLX_STATUS_IGNORE));
             check_guards(in, room);
             free(out);
@@ -288,9 +298,15 @@ int main(void)
     static const struct {
         const char *name;
         void (*run)(void);
-    } tests[] = {{"every_size", every_size},         {"blocking_pairs", blocking_pairs}, {"flood_of_one", flood_of_one},
-                 {"random_traffic", random_traffic}, {"backward_posts", backward_posts}, {"cancelled", cancelled},
-                 {"cancel_races", cancel_races},     {"truncated", truncated},           {"shareable_buffers", shareable_buffers}};
+    } tests[] = {{"every_size", every_size},
+                 {"blocking_pairs", blocking_pairs},
+                 {"flood_of_one", flood_of_one},
+                 {"random_traffic", random_traffic},
+                 {"backward_posts", backward_posts},
+                 {"cancelled", cancelled},
+                 {"cancel_races", cancel_races},
+                 {"truncated", truncated},
+                 {"shareable_buffers", shareable_buffers}};
     OK(ncclx_init(NULL, NULL));
     OK(ncclx_comm_rank(NCCLX_COMM_WORLD, &rank));
     OK(ncclx_comm_size(NCCLX_COMM_WORLD, &size));

@@ -111,7 +111,8 @@ static void random_against_lists(void **state)
             struct match_envelope *expected = NULL;
             int at = 0;
             for (; at < keeps && !expected; at++)
-                if ((source < 0 || kept[at]->source == source) && (tag < 0 || kept[at]->tag == tag)) expected = kept[at];
+                if ((source < 0 || kept[at]->source == source) && (tag < 0 || kept[at]->tag == tag))
+                    expected = kept[at];
             assert_ptr_equal(match_find(&space, source, tag), expected);
             if (expected) {
                 match_take(expected);
@@ -151,7 +152,8 @@ static void random_against_lists(void **state)
     }
 }
 
-/* ---- Announcements --------------------------------------------------------------------------------------------------------- */
+/* ---- Announcements
+ * --------------------------------------------------------------------------------------------------------- */
 
 static const struct protocol_route route = {.eager_limit = 100, .can_read = true, .can_write = true};
 
@@ -164,7 +166,8 @@ static void only_unambiguous_receives_announce(void **state)
     assert_true(protocol_announces(&space, &peer[1], &large, 1000, &count));
     assert_false(protocol_announces(&space, &peer[1], &large, 1001, &count));
     assert_false(protocol_announces(&space, NULL, &large, 1000, &count));
-    static const int rival[][2] = {{1, 5}, {1, NCCLX_ANY_TAG}, {NCCLX_ANY_SOURCE, 5}, {NCCLX_ANY_SOURCE, NCCLX_ANY_TAG}};
+    static const int rival[][2] = {
+        {1, 5}, {1, NCCLX_ANY_TAG}, {NCCLX_ANY_SOURCE, 5}, {NCCLX_ANY_SOURCE, NCCLX_ANY_TAG}};
     static const int harmless[][2] = {{1, 6}, {2, 5}, {NCCLX_ANY_SOURCE, 6}, {2, NCCLX_ANY_TAG}};
     for (int i = 0; i < 4; i++) {
         post(&earlier, rival[i][0], rival[i][1]);
@@ -186,14 +189,14 @@ static void uncounted_messages_void_announcements(void **state)
     for (int i = 0; i < 3; i++) (void)protocol_send_start(&peer[0], &route, i == 1 ? 5 : 6, 10, &used);
     assert_false(protocol_announced(&peer[0], &announcement, 0)); /* the message with tag 5 may take the receive */
     assert_false(protocol_announced(&peer[0], &announcement, 1));
-    assert_true(protocol_announced(&peer[0], &announcement, 2));  /* counted */
+    assert_true(protocol_announced(&peer[0], &announcement, 2)); /* counted */
     assert_int_equal(protocol_send_start(&peer[0], &route, 6, 500, &used), SEND_REQUEST);
     assert_null(used);
     assert_int_equal(protocol_send_start(&peer[0], &route, 5, 500, &used), SEND_FILL);
     assert_ptr_equal(used, &announcement);
     assert_int_equal(protocol_send_start(&peer[0], &route, 5, 500, &used), SEND_REQUEST);
     for (int i = 0; i < 100; i++) (void)protocol_send_start(&peer[0], &route, 6, 10, &used);
-    assert_false(protocol_announced(&peer[0], &announcement, 0)); /* too long ago to know */
+    assert_false(protocol_announced(&peer[0], &announcement, 0));        /* too long ago to know */
     assert_false(protocol_announced(&peer[0], &announcement, 1u << 31)); /* a lie */
 }
 

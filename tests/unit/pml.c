@@ -10,7 +10,8 @@
 #include <cmocka.h>
 
 /* 0, inline limits, payloads, eager limit, rendezvous. */
-static const size_t sizes[] = {0, 1, 7, 39, 40, 41, 64, 1000, 4096, 8191, 8192, 8193, 16384, 65537, ((size_t)1 << 20) + 1};
+static const size_t sizes[] = {
+    0, 1, 7, 39, 40, 41, 64, 1000, 4096, 8191, 8192, 8193, 16384, 65537, ((size_t)1 << 20) + 1};
 #define SIZES (sizeof sizes / sizeof sizes[0])
 #define GUARD 64
 
@@ -303,7 +304,8 @@ static void context_not_known_yet(void **state)
     struct ncclx_request *send[2], *receive;
     char *out = pattern(30000, 4), *in = blank(30000);
     int small = 77, got = 0;
-    for (int i = 0; i < 2; i++) comm[i] = (struct ncclx_comm){.rt = &world.rt[i], .context = 1048, .rank = 1 - i, .size = 2, .name = "late"};
+    for (int i = 0; i < 2; i++)
+        comm[i] = (struct ncclx_comm){.rt = &world.rt[i], .context = 1048, .rank = 1 - i, .size = 2, .name = "late"};
     static const int turned[2] = {1, 0};
     comm[0].world = comm[1].world = turned;
     assert_int_equal(pml_comm_attach(&comm[0]), 0);
@@ -330,7 +332,8 @@ static void context_not_known_yet(void **state)
 
 static int heard;
 
-static void hear(struct ncclx_rt *rt, int source, const void *header, size_t header_bytes, const void *data, size_t bytes, void *arg)
+static void hear(struct ncclx_rt *rt, int source, const void *header, size_t header_bytes, const void *data,
+                 size_t bytes, void *arg)
 {
     int *place = arg;
     (void)rt;

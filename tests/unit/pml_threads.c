@@ -1,4 +1,5 @@
-/* pml_threads.c - ranks as threads of one process, over the real rings: blocking calls, and one rank used by several threads. */
+/* pml_threads.c - ranks as threads of one process, over the real rings: blocking calls, and one rank used by several
+ * threads. */
 #include "tests/unit/pml_world.h"
 
 #include <pthread.h>
@@ -31,7 +32,8 @@ static bool exchange(const struct task *task, char *out, char *in, size_t bytes,
     if (!error && !task->first) error = pml_send(comm, PML_USER, out, bytes, task->peer, task->tag);
     base_rt_unlock(comm->rt);
     char expected = (char)(task->peer + round + task->tag);
-    return !error && status.bytes == bytes && (!bytes || (in[0] == expected && in[bytes - 1] == expected && in[bytes / 2] == expected));
+    return !error && status.bytes == bytes &&
+           (!bytes || (in[0] == expected && in[bytes - 1] == expected && in[bytes / 2] == expected));
 }
 
 static void *work(void *arg)
@@ -57,7 +59,8 @@ static void run(struct task *tasks, int count)
 static void two_ranks(void **state)
 {
     (void)state;
-    char *plain[] = {"NCCLX_SPIN=10", NULL}, *no_copies[] = {"NCCLX_SHM_CMA=0", "NCCLX_SPIN=10", NULL}, *spin[] = {"NCCLX_SPIN=1000", NULL};
+    char *plain[] = {"NCCLX_SPIN=10", NULL}, *no_copies[] = {"NCCLX_SHM_CMA=0", "NCCLX_SPIN=10", NULL},
+         *spin[] = {"NCCLX_SPIN=1000", NULL};
     char **environments[] = {plain, no_copies, spin};
     for (size_t i = 0; i < sizeof environments / sizeof environments[0]; i++) {
         struct task tasks[] = {{.rank = 0, .peer = 1, .tag = 1, .first = true}, {.rank = 1, .peer = 0, .tag = 1}};

@@ -76,7 +76,8 @@ static void fills_and_empties(void **state)
         while (put(in, size_of(in))) in++;
         assert_true(in > out); /* a full ring holds something, and a drained one takes something */
         for (int k = 0; k < 1 + round % 150 && get(out, size_of(out)); k++) out++;
-        if (round % 7 == 0) while (get(out, size_of(out))) out++;
+        if (round % 7 == 0)
+            while (get(out, size_of(out))) out++;
     }
     while (get(out, size_of(out))) out++;
     assert_true(in == out && in > 10000);
@@ -110,7 +111,8 @@ static void hostile_lines_are_refused(void **state)
     const void *payload;
     size_t length;
     struct pml_packet line = {.inline_bytes = PACKET_HAS_PAYLOAD};
-    static const uint32_t lie[][2] = {{0, PAYLOAD + 1}, {PAYLOAD / 64, 1}, {PAYLOAD / 64 + 1, 0}, {UINT32_MAX, 64}, {1, UINT32_MAX}};
+    static const uint32_t lie[][2] = {
+        {0, PAYLOAD + 1}, {PAYLOAD / 64, 1}, {PAYLOAD / 64 + 1, 0}, {UINT32_MAX, 64}, {1, UINT32_MAX}};
     for (size_t i = 0; i < sizeof lie / sizeof lie[0]; i++) {
         line.u.payload.start = lie[i][0];
         line.u.payload.bytes = lie[i][1];
@@ -119,7 +121,8 @@ static void hostile_lines_are_refused(void **state)
     line.inline_bytes = PACKET_INLINE_MAX + 1;
     line.u.payload.start = line.u.payload.bytes = 0;
     assert_false(ring_look(&reader, &line, &payload, &length));
-    for (unsigned i = 0; i < RING_LINES; i++) assert_true(put(i, 8)); /* a reader that claims to have read what was not written */
+    for (unsigned i = 0; i < RING_LINES; i++)
+        assert_true(put(i, 8)); /* a reader that claims to have read what was not written */
     atomic_store(&shared->taken, 1000000);
     assert_false(put(0, 8));
     atomic_store(&shared->taken, UINT64_MAX);
