@@ -14,7 +14,8 @@
 int api_refuse(const char *name)
 {
     if (atomic_load(&ncclx_process.forked))
-        return base_error(NCCLX_ERR_FORKED, "%s: called in a forked child, which is no rank; only exec and _exit are useful there", name);
+        return base_error(NCCLX_ERR_FORKED,
+                          "%s: called in a forked child, which is no rank; only exec and _exit are useful there", name);
     if (atomic_load(&ncclx_process.state) == PROCESS_FINALIZED)
         return base_error(NCCLX_ERR_NOT_INITIALIZED, "%s: called after ncclx_finalize", name);
     return base_error(NCCLX_ERR_NOT_INITIALIZED, "%s: called before ncclx_init", name);
@@ -49,7 +50,8 @@ void api_fatal(struct ncclx_rt *rt, const char *name, int error)
 int api_fail(struct ncclx_rt *rt, struct ncclx_comm *comm, struct ncclx_win *win, const char *name, int error)
 {
     char detail[1024];
-    ncclx_errhandler_t handler = win ? win->errhandler : comm ? comm->runtime->errhandler : rt->world->runtime->errhandler;
+    struct ncclx_comm *object = comm ? comm : rt->world;
+    ncclx_errhandler_t handler = win ? win->errhandler : object->runtime->errhandler;
     if (handler == NCCLX_ERRORS_RETURN) {
         base_rt_unlock(rt);
         return error;
@@ -58,7 +60,7 @@ int api_fail(struct ncclx_rt *rt, struct ncclx_comm *comm, struct ncclx_win *win
         base_rt_unlock(rt);
         api_fatal(rt, name, error);
     }
-    ncclx_comm_t comm_handle = win ? NCCLX_COMM_NULL : api_comm_handle(comm ? comm : rt->world);
+    ncclx_comm_t comm_handle = win ? NCCLX_COMM_NULL : api_comm_handle(object);
     ncclx_errhandler_fn_t function = handler->function;
     void *user = handler->user;
     base_rt_unlock(rt);
@@ -84,15 +86,18 @@ int api_bad_elements(const void *buf, size_t count, ncclx_datatype_t type)
     size_t bytes;
     if (!base_type_size(type)) return base_error(NCCLX_ERR_TYPE, "%d is not a datatype", (int)type);
     if (!base_type_bytes(count, type, &bytes))
-        return base_error(NCCLX_ERR_COUNT, "%zu elements of %s are more bytes than an address can hold", count, base_type_name(type));
+        return base_error(NCCLX_ERR_COUNT, "%zu elements of %s are more bytes than an address can hold", count,
+                          base_type_name(type));
     if (buf == NCCLX_IN_PLACE) return base_error(NCCLX_ERR_BUFFER, "NCCLX_IN_PLACE is not allowed here");
-    return base_error(NCCLX_ERR_BUFFER, "the buffer of %zu elements of %s is a null pointer", count, base_type_name(type));
+    return base_error(NCCLX_ERR_BUFFER, "the buffer of %zu elements of %s is a null pointer", count,
+                      base_type_name(type));
 }
 
 int api_bad_rank(const struct ncclx_comm *comm, int rank, const char *what)
 {
     return base_error(strcmp(what, "root") == 0 ? NCCLX_ERR_ROOT : NCCLX_ERR_RANK,
-                      "%s %d is not a rank of %s, which has %d", what, rank, comm->name[0] ? comm->name : "the communicator", comm->size);
+                      "%s %d is not a rank of %s, which has %d", what, rank,
+                      comm->name[0] ? comm->name : "the communicator", comm->size);
 }
 
 int api_check_op(const struct ncclx_rt *rt, ncclx_op_t op, ncclx_datatype_t type)

@@ -6,7 +6,8 @@
  *     error = ... the work ...
  *     return api_leave(&call, error);                        lock given up, error handler run
  *
- * An enter that fails has already run the error handler. The inline parts cost a few nanoseconds: everything rare is behind a call.
+ * An enter that fails has already run the error handler. The inline parts cost a few nanoseconds: everything rare is
+ * behind a call.
  */
 #ifndef RUNTIME_API_H
 #define RUNTIME_API_H
@@ -16,7 +17,8 @@
 #define API_LIKELY(x) __builtin_expect(!!(x), 1)
 #define API_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* Begins the definition of pncclx_NAME, and makes ncclx_NAME its weak, exported alias: API_DEFINE(int, send)(arguments) { ... } */
+/* Begins the definition of pncclx_NAME, and makes ncclx_NAME its weak, exported alias:
+ * API_DEFINE(int, send)(arguments) { ... } */
 #define API_DEFINE(result, name) \
     extern __typeof__(ncclx_##name) ncclx_##name __attribute__((weak, alias("pncclx_" #name), visibility("default"))); \
     __attribute__((visibility("default"))) result pncclx_##name
@@ -31,10 +33,11 @@ struct api_call {
     const char *name;
 };
 
-/* Why the library cannot be called now: ERR_NOT_INITIALIZED or ERR_FORKED. There is no object yet, so no handler runs. */
+/* Why the library cannot be called now: ERR_NOT_INITIALIZED or ERR_FORKED. Without an object no handler runs. */
 int api_refuse(const char *name) __attribute__((cold));
 /* Gives the lock up, runs the error handler, returns the error. */
-int api_fail(struct ncclx_rt *rt, struct ncclx_comm *comm, struct ncclx_win *win, const char *name, int error) __attribute__((cold));
+int api_fail(struct ncclx_rt *rt, struct ncclx_comm *comm, struct ncclx_win *win, const char *name, int error)
+    __attribute__((cold));
 int api_bad_comm(ncclx_comm_t handle) __attribute__((cold));
 int api_bad_win(ncclx_win_t handle) __attribute__((cold));
 /* Prints the error and ends the job. */
@@ -53,7 +56,8 @@ static inline int api_enter(struct api_call *call, const char *name)
 {
     bool ready = atomic_load_explicit(&ncclx_process.state, memory_order_acquire) == PROCESS_READY;
     *call = (struct api_call){.rt = ncclx_process.rt, .name = name};
-    if (API_UNLIKELY(!ready || atomic_load_explicit(&ncclx_process.forked, memory_order_relaxed))) return api_refuse(name);
+    if (API_UNLIKELY(!ready || atomic_load_explicit(&ncclx_process.forked, memory_order_relaxed)))
+        return api_refuse(name);
     base_rt_lock(call->rt);
     return NCCLX_SUCCESS;
 }
@@ -85,7 +89,8 @@ static inline int api_enter_win(struct api_call *call, const char *name, ncclx_w
 {
     int error = api_enter(call, name);
     if (API_UNLIKELY(error)) return error;
-    if (API_UNLIKELY(!handle_live(&call->rt->runtime->handles, HANDLE_WIN, handle))) return api_leave(call, api_bad_win(handle));
+    if (API_UNLIKELY(!handle_live(&call->rt->runtime->handles, HANDLE_WIN, handle)))
+        return api_leave(call, api_bad_win(handle));
     call->win = handle;
     return NCCLX_SUCCESS;
 }
@@ -105,7 +110,8 @@ int api_bad_rank(const struct ncclx_comm *comm, int rank, const char *what) __at
 /* `count` elements at buf: their size in bytes, or ERR_TYPE, ERR_COUNT, ERR_BUFFER. */
 static inline int api_check_elements(const void *buf, size_t count, ncclx_datatype_t type, size_t *bytes)
 {
-    if (API_UNLIKELY(!base_type_size(type) || !base_type_bytes(count, type, bytes) || (!buf && count) || buf == NCCLX_IN_PLACE)) {
+    if (API_UNLIKELY(!base_type_size(type) || !base_type_bytes(count, type, bytes) || (!buf && count) ||
+                     buf == NCCLX_IN_PLACE)) {
         *bytes = 0;
         return api_bad_elements(buf, count, type);
     }
@@ -115,7 +121,8 @@ static inline int api_check_elements(const void *buf, size_t count, ncclx_dataty
 /* A rank of comm; PROC_NULL too when allowed. */
 static inline int api_check_rank(const struct ncclx_comm *comm, int rank, bool null_allowed, const char *what)
 {
-    if (API_LIKELY((unsigned)rank < (unsigned)comm->size) || (null_allowed && rank == NCCLX_PROC_NULL)) return NCCLX_SUCCESS;
+    if (API_LIKELY((unsigned)rank < (unsigned)comm->size) || (null_allowed && rank == NCCLX_PROC_NULL))
+        return NCCLX_SUCCESS;
     return api_bad_rank(comm, rank, what);
 }
 

@@ -6,15 +6,17 @@
 static int total_bytes(size_t count, ncclx_datatype_t type, size_t blocks, size_t *bytes)
 {
     if (API_UNLIKELY(!base_type_size(type))) return api_bad_elements(NULL, 0, type);
-    if (API_LIKELY(base_type_bytes(count, type, bytes) && !__builtin_mul_overflow(*bytes, blocks, bytes))) return NCCLX_SUCCESS;
-    return base_error(NCCLX_ERR_COUNT, "%zu elements of %s for %zu ranks are more bytes than an address can hold", count,
-                      base_type_name(type), blocks);
+    if (API_LIKELY(base_type_bytes(count, type, bytes) && !__builtin_mul_overflow(*bytes, blocks, bytes)))
+        return NCCLX_SUCCESS;
+    return base_error(NCCLX_ERR_COUNT, "%zu elements of %s for %zu ranks are more bytes than an address can hold",
+                      count, base_type_name(type), blocks);
 }
 
 static int check_buffer(const void *buf, size_t bytes, const char *what)
 {
     if (API_UNLIKELY(!buf && bytes)) return base_error(NCCLX_ERR_BUFFER, "%s is a null pointer", what);
-    if (API_UNLIKELY(buf == NCCLX_IN_PLACE)) return base_error(NCCLX_ERR_BUFFER, "NCCLX_IN_PLACE is not allowed as %s", what);
+    if (API_UNLIKELY(buf == NCCLX_IN_PLACE))
+        return base_error(NCCLX_ERR_BUFFER, "NCCLX_IN_PLACE is not allowed as %s", what);
     return NCCLX_SUCCESS;
 }
 
@@ -24,7 +26,8 @@ static int check_send_buffer(const void *sendbuf, size_t send_bytes, const void 
     int error = check_buffer(sendbuf, send_bytes, "sendbuf");
     if (API_UNLIKELY(error) || !send_bytes || !recv_bytes) return error;
     if (API_LIKELY(send < receive ? receive - send >= send_bytes : send - receive >= recv_bytes)) return NCCLX_SUCCESS;
-    return base_error(NCCLX_ERR_BUFFER, "sendbuf and recvbuf overlap; pass NCCLX_IN_PLACE as sendbuf if the input is in recvbuf");
+    return base_error(NCCLX_ERR_BUFFER,
+                      "sendbuf and recvbuf overlap; pass NCCLX_IN_PLACE as sendbuf if the input is in recvbuf");
 }
 
 /* sendbuf may be IN_PLACE. */
@@ -130,24 +133,35 @@ API_DEFINE(int, coll_bcast)(void *buf, size_t count, ncclx_datatype_t type, int 
     return run(API_NAME, comm, &args);
 }
 
-API_DEFINE(int, coll_ibcast)(void *buf, size_t count, ncclx_datatype_t type, int root, ncclx_comm_t comm, ncclx_request_t *request)
+API_DEFINE(int, coll_ibcast)(void *buf, size_t count, ncclx_datatype_t type, int root, ncclx_comm_t comm,
+                             ncclx_request_t *request)
 {
     struct coll_args args = {.name = COLL_BCAST, .recvbuf = buf, .count = count, .type = type, .root = root};
     return start(API_NAME, comm, &args, request);
 }
 
-API_DEFINE(int, coll_reduce)(const void *sendbuf, void *recvbuf, size_t count, ncclx_datatype_t type, ncclx_op_t op, int root,
-                             ncclx_comm_t comm)
+API_DEFINE(int, coll_reduce)(const void *sendbuf, void *recvbuf, size_t count, ncclx_datatype_t type, ncclx_op_t op,
+                             int root, ncclx_comm_t comm)
 {
-    struct coll_args args = {.name = COLL_REDUCE, .sendbuf = sendbuf, .recvbuf = recvbuf, .count = count, .type = type, .op = op,
+    struct coll_args args = {.name = COLL_REDUCE,
+                             .sendbuf = sendbuf,
+                             .recvbuf = recvbuf,
+                             .count = count,
+                             .type = type,
+                             .op = op,
                              .root = root};
     return run(API_NAME, comm, &args);
 }
 
-API_DEFINE(int, coll_ireduce)(const void *sendbuf, void *recvbuf, size_t count, ncclx_datatype_t type, ncclx_op_t op, int root,
-                              ncclx_comm_t comm, ncclx_request_t *request)
+API_DEFINE(int, coll_ireduce)(const void *sendbuf, void *recvbuf, size_t count, ncclx_datatype_t type, ncclx_op_t op,
+                              int root, ncclx_comm_t comm, ncclx_request_t *request)
 {
-    struct coll_args args = {.name = COLL_REDUCE, .sendbuf = sendbuf, .recvbuf = recvbuf, .count = count, .type = type, .op = op,
+    struct coll_args args = {.name = COLL_REDUCE,
+                             .sendbuf = sendbuf,
+                             .recvbuf = recvbuf,
+                             .count = count,
+                             .type = type,
+                             .op = op,
                              .root = root};
     return start(API_NAME, comm, &args, request);
 }
@@ -155,39 +169,47 @@ API_DEFINE(int, coll_ireduce)(const void *sendbuf, void *recvbuf, size_t count, 
 API_DEFINE(int, coll_allreduce)(const void *sendbuf, void *recvbuf, size_t count, ncclx_datatype_t type, ncclx_op_t op,
                                 ncclx_comm_t comm)
 {
-    struct coll_args args = {.name = COLL_ALLREDUCE, .sendbuf = sendbuf, .recvbuf = recvbuf, .count = count, .type = type, .op = op};
+    struct coll_args args = {
+        .name = COLL_ALLREDUCE, .sendbuf = sendbuf, .recvbuf = recvbuf, .count = count, .type = type, .op = op};
     return run(API_NAME, comm, &args);
 }
 
 API_DEFINE(int, coll_iallreduce)(const void *sendbuf, void *recvbuf, size_t count, ncclx_datatype_t type, ncclx_op_t op,
                                  ncclx_comm_t comm, ncclx_request_t *request)
 {
-    struct coll_args args = {.name = COLL_ALLREDUCE, .sendbuf = sendbuf, .recvbuf = recvbuf, .count = count, .type = type, .op = op};
+    struct coll_args args = {
+        .name = COLL_ALLREDUCE, .sendbuf = sendbuf, .recvbuf = recvbuf, .count = count, .type = type, .op = op};
     return start(API_NAME, comm, &args, request);
 }
 
-API_DEFINE(int, coll_allgather)(const void *sendbuf, void *recvbuf, size_t sendcount, ncclx_datatype_t type, ncclx_comm_t comm)
+API_DEFINE(int, coll_allgather)(const void *sendbuf, void *recvbuf, size_t sendcount, ncclx_datatype_t type,
+                                ncclx_comm_t comm)
 {
-    struct coll_args args = {.name = COLL_ALLGATHER, .sendbuf = sendbuf, .recvbuf = recvbuf, .count = sendcount, .type = type};
+    struct coll_args args = {
+        .name = COLL_ALLGATHER, .sendbuf = sendbuf, .recvbuf = recvbuf, .count = sendcount, .type = type};
     return run(API_NAME, comm, &args);
 }
 
-API_DEFINE(int, coll_iallgather)(const void *sendbuf, void *recvbuf, size_t sendcount, ncclx_datatype_t type, ncclx_comm_t comm,
-                                 ncclx_request_t *request)
+API_DEFINE(int, coll_iallgather)(const void *sendbuf, void *recvbuf, size_t sendcount, ncclx_datatype_t type,
+                                 ncclx_comm_t comm, ncclx_request_t *request)
 {
-    struct coll_args args = {.name = COLL_ALLGATHER, .sendbuf = sendbuf, .recvbuf = recvbuf, .count = sendcount, .type = type};
+    struct coll_args args = {
+        .name = COLL_ALLGATHER, .sendbuf = sendbuf, .recvbuf = recvbuf, .count = sendcount, .type = type};
     return start(API_NAME, comm, &args, request);
 }
 
-API_DEFINE(int, coll_alltoall)(const void *sendbuf, void *recvbuf, size_t count, ncclx_datatype_t type, ncclx_comm_t comm)
+API_DEFINE(int, coll_alltoall)(const void *sendbuf, void *recvbuf, size_t count, ncclx_datatype_t type,
+                               ncclx_comm_t comm)
 {
-    struct coll_args args = {.name = COLL_ALLTOALL, .sendbuf = sendbuf, .recvbuf = recvbuf, .count = count, .type = type};
+    struct coll_args args = {
+        .name = COLL_ALLTOALL, .sendbuf = sendbuf, .recvbuf = recvbuf, .count = count, .type = type};
     return run(API_NAME, comm, &args);
 }
 
-API_DEFINE(int, coll_ialltoall)(const void *sendbuf, void *recvbuf, size_t count, ncclx_datatype_t type, ncclx_comm_t comm,
-                                ncclx_request_t *request)
+API_DEFINE(int, coll_ialltoall)(const void *sendbuf, void *recvbuf, size_t count, ncclx_datatype_t type,
+                                ncclx_comm_t comm, ncclx_request_t *request)
 {
-    struct coll_args args = {.name = COLL_ALLTOALL, .sendbuf = sendbuf, .recvbuf = recvbuf, .count = count, .type = type};
+    struct coll_args args = {
+        .name = COLL_ALLTOALL, .sendbuf = sendbuf, .recvbuf = recvbuf, .count = count, .type = type};
     return start(API_NAME, comm, &args, request);
 }

@@ -57,8 +57,8 @@ static int attach(struct ncclx_comm *comm)
     return error;
 }
 
-int runtime_comm_make(struct ncclx_rt *rt, uint64_t context, int rank, int size, const int *world, ncclx_errhandler_t errhandler,
-                      struct ncclx_comm **out)
+int runtime_comm_make(struct ncclx_rt *rt, uint64_t context, int rank, int size, const int *world,
+                      ncclx_errhandler_t errhandler, struct ncclx_comm **out)
 {
     size_t members = is_identity(world, size) ? 0 : (size_t)size;
     struct block *block = base_calloc(AREA_RUNTIME, 1, sizeof *block + members * sizeof(int));

@@ -1,7 +1,8 @@
 /* comm_create.c - making communicators together with others: dup, split, split_type, create_group.
  *
- * One exchange tells everybody who the members are and the context id that one of them made; each attaches; a second, small exchange
- * makes all of them agree that all succeeded. Nobody keeps a communicator that another member could not make.
+ * One exchange tells everybody who the members are and the context id that one of them made; each attaches; a second,
+ * small exchange makes all of them agree that all succeeded. Nobody keeps a communicator that another member could not
+ * make.
  */
 #include "runtime/api.h"
 #include "runtime/group.h"
@@ -16,15 +17,19 @@
 /* The largest of the members' values, at every member: error codes are positive. */
 static int agree(struct ncclx_comm *comm, uint64_t values[2])
 {
-    struct coll_args args = {.name = COLL_ALLREDUCE, .sendbuf = NCCLX_IN_PLACE, .recvbuf = values, .count = 2, .type = NCCLX_UINT64,
+    struct coll_args args = {.name = COLL_ALLREDUCE,
+                             .sendbuf = NCCLX_IN_PLACE,
+                             .recvbuf = values,
+                             .count = 2,
+                             .type = NCCLX_UINT64,
                              .op = NCCLX_MAX};
     return comm->size > 1 ? coll_run(comm, &args) : NCCLX_SUCCESS;
 }
 
 static int another_failed(const struct ncclx_comm *comm, int code)
 {
-    return base_error(code, "another member of %s could not make its part: %s", comm->name[0] ? comm->name : "the communicator",
-                      base_error_string(code));
+    return base_error(code, "another member of %s could not make its part: %s",
+                      comm->name[0] ? comm->name : "the communicator", base_error_string(code));
 }
 
 /* After every member has tried: keeps *out if all succeeded. error is the caller's. */
@@ -62,11 +67,12 @@ static int gather_entries(struct ncclx_comm *comm, const struct split_entry *min
 static int make_part(struct ncclx_comm *comm, const struct split_result *result, int *members, struct ncclx_comm **out)
 {
     for (int i = 0; i < result->size; i++) members[i] = base_comm_world(comm, members[i]);
-    return runtime_comm_make(comm->rt, result->context, result->rank, result->size, members, comm->runtime->errhandler, out);
+    return runtime_comm_make(comm->rt, result->context, result->rank, result->size, members, comm->runtime->errhandler,
+                             out);
 }
 
-static int split_with(struct ncclx_comm *comm, const struct split_entry *mine, struct split_entry *entries, int *members,
-                      struct ncclx_comm **out)
+static int split_with(struct ncclx_comm *comm, const struct split_entry *mine, struct split_entry *entries,
+                      int *members, struct ncclx_comm **out)
 {
     struct split_result result;
     int error = gather_entries(comm, mine, entries);
@@ -80,7 +86,7 @@ static int split_with(struct ncclx_comm *comm, const struct split_entry *mine, s
     return agree_to_keep(comm, error, out);
 }
 
-/* Collective. error: what this rank knows to be wrong with its arguments; the others must hear of it rather than wait. */
+/* Collective. error: what this rank knows to be wrong with its arguments; the others must hear of it, not wait. */
 static int split(struct ncclx_comm *comm, int error, int color, int key, struct ncclx_comm **out)
 {
     size_t size = (size_t)comm->size;
@@ -103,7 +109,8 @@ static int color_of_type(struct ncclx_comm *comm, int type, int *color)
         *color = NCCLX_UNDEFINED;
         return NCCLX_SUCCESS;
     }
-    if (type < NCCLX_SPLIT_NODE || type > NCCLX_SPLIT_BUILDING) return base_error(NCCLX_ERR_ARG, "%d is not a type of split", type);
+    if (type < NCCLX_SPLIT_NODE || type > NCCLX_SPLIT_BUILDING)
+        return base_error(NCCLX_ERR_ARG, "%d is not a type of split", type);
     for (int i = 0; i < comm->size; i++) {
         int distance = topo_distance(comm->rt, base_comm_world(comm, i));
         if (distance == NCCLX_DISTANCE_UNKNOWN) distance = NCCLX_DISTANCE_ZONE;
@@ -145,7 +152,8 @@ static int tree_receive(const struct group_call *call, int member, uint64_t *val
 {
     ncclx_status_t status;
     int error = pml_recv(call->comm, PML_SYSTEM, value, sizeof *value, call->parent_rank[member], call->tag, &status);
-    if (!error && status.bytes != sizeof *value) error = base_error(NCCLX_ERR_TRANSPORT, "a peer broke the protocol of create_group");
+    if (!error && status.bytes != sizeof *value)
+        error = base_error(NCCLX_ERR_TRANSPORT, "a peer broke the protocol of create_group");
     return error;
 }
 
@@ -180,7 +188,8 @@ static int create_in_tree(const struct group_call *call, struct ncclx_comm **out
     uint64_t context = group->rank == 0 ? runtime_new_context(rt) : 0;
     int error = tree_broadcast(call, &context);
     if (error) return error;
-    int failed = runtime_comm_make(rt, context, group->rank, group->size, group->world, call->comm->runtime->errhandler, out);
+    int failed =
+        runtime_comm_make(rt, context, group->rank, group->size, group->world, call->comm->runtime->errhandler, out);
     uint64_t verdict = (uint64_t)failed;
     error = tree_maximum(call, &verdict);
     if (!error) error = tree_broadcast(call, &verdict);
@@ -203,7 +212,8 @@ static int ranks_in_parent(struct ncclx_comm *comm, const struct ncclx_group *gr
     if (!error) error = group_translate(group, (size_t)group->size, members, all, *ranks);
     for (int i = 0; !error && i < group->size; i++)
         if ((*ranks)[i] == NCCLX_UNDEFINED)
-            error = base_error(NCCLX_ERR_GROUP, "member %d of the group, job rank %d, is not in the communicator", i, group->world[i]);
+            error = base_error(NCCLX_ERR_GROUP, "member %d of the group, job rank %d, is not in the communicator", i,
+                               group->world[i]);
     base_free(AREA_RUNTIME, all);
     return error;
 }
@@ -215,7 +225,9 @@ static int create_group(struct ncclx_comm *comm, const struct ncclx_group *group
     if (tag < 0) return base_error(NCCLX_ERR_TAG, "tag %d is below 0", tag);
     if (group->rank == NCCLX_UNDEFINED) return base_error(NCCLX_ERR_GROUP, "the caller is not a member of the group");
     int error = ranks_in_parent(comm, group, &ranks);
-    if (!error) error = create_in_tree(&(struct group_call){.comm = comm, .group = group, .parent_rank = ranks, .tag = tag}, out);
+    if (!error)
+        error =
+            create_in_tree(&(struct group_call){.comm = comm, .group = group, .parent_rank = ranks, .tag = tag}, out);
     base_free(AREA_RUNTIME, ranks);
     return error;
 }
@@ -223,7 +235,8 @@ static int create_group(struct ncclx_comm *comm, const struct ncclx_group *group
 /* ---- The public functions ---- */
 
 /* Every member takes part in the exchange even when its own arguments are wrong: error travels with it. */
-static int begin(struct api_call *call, const char *name, ncclx_comm_t comm, const ncclx_comm_t *out, int *argument_error)
+static int begin(struct api_call *call, const char *name, ncclx_comm_t comm, const ncclx_comm_t *out,
+                 int *argument_error)
 {
     int error = api_enter_comm(call, name, comm);
     if (error) return error;

@@ -52,7 +52,8 @@ static int hand_out(struct ncclx_rt *rt, ncclx_errhandler_t current, ncclx_errha
     int error = api_check_out(handler, "handler");
     if (!error) error = handle_reserve(&rt->runtime->handles);
     if (error) return error;
-    if (!is_predefined(current) && current->handles++ == 0) handle_insert(&rt->runtime->handles, HANDLE_ERRHANDLER, current);
+    if (!is_predefined(current) && current->handles++ == 0)
+        handle_insert(&rt->runtime->handles, HANDLE_ERRHANDLER, current);
     *handler = current;
     return NCCLX_SUCCESS;
 }
@@ -112,7 +113,8 @@ API_DEFINE(int, comm_call_errhandler)(ncclx_comm_t comm, int code)
     if (error) return error;
     if (code < NCCLX_SUCCESS || code > NCCLX_ERR_LAST)
         return api_leave(&call, base_error(NCCLX_ERR_ARG, "%d is not a result code", code));
-    if (code) api_leave(&call, base_error(code, "raised by the program")); /* runs the handler; this call itself succeeds */
+    if (code)
+        api_leave(&call, base_error(code, "raised by the program")); /* runs the handler; this call itself succeeds */
     else api_leave(&call, NCCLX_SUCCESS);
     return NCCLX_SUCCESS;
 }

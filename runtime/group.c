@@ -1,4 +1,5 @@
-/* group.c - the algebra of groups, in linear time through a hash of members, so that groups of 100,000 ranks are no burden. */
+/* group.c - the algebra of groups, in linear time through a hash of members, so that groups of 100,000 ranks are no
+ * burden. */
 #include "runtime/group.h"
 
 #include <string.h>
@@ -63,7 +64,8 @@ void group_index_release(struct group_index *index)
 }
 
 /* Appends to *out the members of `from` that are (wanted) or are not (!wanted) in `other`. */
-static int append_filtered(struct ncclx_group *out, const struct ncclx_group *from, const struct ncclx_group *other, bool wanted, int self)
+static int append_filtered(struct ncclx_group *out, const struct ncclx_group *from, const struct ncclx_group *other,
+                           bool wanted, int self)
 {
     struct group_index index;
     int error = group_index_build(&index, other);
@@ -74,7 +76,8 @@ static int append_filtered(struct ncclx_group *out, const struct ncclx_group *fr
     return NCCLX_SUCCESS;
 }
 
-static int filtered(const struct ncclx_group *a, const struct ncclx_group *b, bool wanted, int self, struct ncclx_group **out)
+static int filtered(const struct ncclx_group *a, const struct ncclx_group *b, bool wanted, int self,
+                    struct ncclx_group **out)
 {
     struct ncclx_group *group = group_room((size_t)a->size);
     if (!group) return no_memory((size_t)a->size);
@@ -114,7 +117,8 @@ static int mark(const struct ncclx_group *group, size_t count, const int *ranks,
     for (size_t i = 0; i < count; i++) {
         int error = NCCLX_SUCCESS;
         if (ranks[i] < 0 || ranks[i] >= group->size)
-            error = base_error(NCCLX_ERR_RANK, "ranks[%zu] = %d is not in the group, which has %d members", i, ranks[i], group->size);
+            error = base_error(NCCLX_ERR_RANK, "ranks[%zu] = %d is not in the group, which has %d members", i, ranks[i],
+                               group->size);
         else if ((*marks)[ranks[i]]++)
             error = base_error(NCCLX_ERR_RANK, "ranks[%zu] = %d is named twice", i, ranks[i]);
         if (!error) continue;
@@ -149,7 +153,7 @@ int group_excl(const struct ncclx_group *group, size_t count, const int *ranks, 
     return error;
 }
 
-/* Ranks in a range, none when it leads away from its end; -1 when it is not one: stride 0, or an end outside the group. */
+/* Ranks in a range, none when it leads away from its end; -1 when it is none: stride 0, or ends outside the group. */
 static int64_t range_length(const struct ncclx_group *group, const int range[3])
 {
     int64_t first = range[0], last = range[1], stride = range[2];
@@ -166,8 +170,8 @@ int group_expand(const struct ncclx_group *group, size_t count, const int (*rang
     for (size_t i = 0; i < count; i++) {
         int64_t length = range_length(group, ranges[i]);
         if (length < 0)
-            return base_error(NCCLX_ERR_RANK, "range %zu (%d to %d, stride %d) does not fit a group of %d", i, ranges[i][0], ranges[i][1],
-                              ranges[i][2], group->size);
+            return base_error(NCCLX_ERR_RANK, "range %zu (%d to %d, stride %d) does not fit a group of %d", i,
+                              ranges[i][0], ranges[i][1], ranges[i][2], group->size);
         total += (size_t)length;
         if (total > (size_t)group->size) return base_error(NCCLX_ERR_RANK, "the ranges name a rank twice");
     }
@@ -183,12 +187,14 @@ int group_expand(const struct ncclx_group *group, size_t count, const int (*rang
     return NCCLX_SUCCESS;
 }
 
-int group_translate(const struct ncclx_group *from, size_t count, const int *ranks, const struct ncclx_group *to, int *out)
+int group_translate(const struct ncclx_group *from, size_t count, const int *ranks, const struct ncclx_group *to,
+                    int *out)
 {
     struct group_index index;
     for (size_t i = 0; i < count; i++)
         if (ranks[i] != NCCLX_PROC_NULL && (ranks[i] < 0 || ranks[i] >= from->size))
-            return base_error(NCCLX_ERR_RANK, "ranks[%zu] = %d is not in the group, which has %d members", i, ranks[i], from->size);
+            return base_error(NCCLX_ERR_RANK, "ranks[%zu] = %d is not in the group, which has %d members", i, ranks[i],
+                              from->size);
     int error = group_index_build(&index, to);
     if (error) return error;
     for (size_t i = 0; i < count; i++) {

@@ -4,7 +4,8 @@
 
 #include "runtime/runtime.h"
 
-/* world[size], copied; null: 0 ... size - 1. self is the caller's job rank. Null without memory. Freed with base_free(AREA_RUNTIME, ...). */
+/* world[size], copied; null: 0 ... size - 1. self is the caller's job rank. Null without memory. Freed with
+ * base_free(AREA_RUNTIME, ...). */
 struct ncclx_group *group_make(const int *world, int size, int self);
 
 /* Finds members by job rank in constant time. */
@@ -26,7 +27,8 @@ int group_incl(const struct ncclx_group *group, size_t count, const int *ranks, 
 int group_excl(const struct ncclx_group *group, size_t count, const int *ranks, int self, struct ncclx_group **out);
 /* The ranks that the ranges name, for incl and excl; *ranks is freed with base_free(AREA_RUNTIME, ...). */
 int group_expand(const struct ncclx_group *group, size_t count, const int (*ranges)[3], size_t *expanded, int **ranks);
-int group_translate(const struct ncclx_group *from, size_t count, const int *ranks, const struct ncclx_group *to, int *out);
+int group_translate(const struct ncclx_group *from, size_t count, const int *ranks, const struct ncclx_group *to,
+                    int *out);
 int group_compare(const struct ncclx_group *a, const struct ncclx_group *b, int *result);
 
 #endif

@@ -123,9 +123,11 @@ API_DEFINE(int, group_difference)(ncclx_group_t a, ncclx_group_t b, ncclx_group_
     return combine(API_NAME, a, b, group_difference, out);
 }
 
-typedef int (*choose_fn)(const struct ncclx_group *group, size_t count, const int *ranks, int self, struct ncclx_group **out);
+typedef int (*choose_fn)(const struct ncclx_group *group, size_t count, const int *ranks, int self,
+                         struct ncclx_group **out);
 
-static int choose(const char *name, ncclx_group_t group, size_t count, const int *ranks, choose_fn function, ncclx_group_t *out)
+static int choose(const char *name, ncclx_group_t group, size_t count, const int *ranks, choose_fn function,
+                  ncclx_group_t *out)
 {
     struct api_call call;
     const struct ncclx_group *g;
@@ -149,8 +151,8 @@ API_DEFINE(int, group_excl)(ncclx_group_t group, size_t count, const int *ranks,
     return choose(API_NAME, group, count, ranks, group_excl, out);
 }
 
-static int choose_ranges(const char *name, ncclx_group_t group, size_t count, const int (*ranges)[3], choose_fn function,
-                         ncclx_group_t *out)
+static int choose_ranges(const char *name, ncclx_group_t group, size_t count, const int (*ranges)[3],
+                         choose_fn function, ncclx_group_t *out)
 {
     struct api_call call;
     const struct ncclx_group *g;
@@ -202,7 +204,8 @@ API_DEFINE(int, comm_group)(ncclx_comm_t comm, ncclx_group_t *group)
     error = check_result(call.rt, group);
     if (error) return api_leave(&call, error);
     struct ncclx_group *made = group_make(call.comm->world, call.comm->size, call.rt->job.rank);
-    if (!made) return api_leave(&call, base_error(NCCLX_ERR_NO_MEM, "no memory for a group of %d ranks", call.comm->size));
+    if (!made)
+        return api_leave(&call, base_error(NCCLX_ERR_NO_MEM, "no memory for a group of %d ranks", call.comm->size));
     publish(call.rt, made, group);
     return api_leave(&call, NCCLX_SUCCESS);
 }

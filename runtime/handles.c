@@ -16,7 +16,8 @@ int handle_reserve(struct handle_table *table)
     size_t places = table->entries ? table->mask + 1 : 0;
     if (2 * (table->used + 1) <= places) return NCCLX_SUCCESS;
     unsigned log2_places = places ? 64 - table->shift + 1 : FIRST_PLACES_LOG2;
-    struct handle_table larger = {.shift = 64 - log2_places, .mask = ((size_t)1 << log2_places) - 1, .used = table->used};
+    struct handle_table larger = {
+        .shift = 64 - log2_places, .mask = ((size_t)1 << log2_places) - 1, .used = table->used};
     larger.entries = base_calloc(AREA_RUNTIME, larger.mask + 1, sizeof *larger.entries);
     if (!larger.entries) return base_error(NCCLX_ERR_NO_MEM, "no memory for a table of %zu handles", larger.mask + 1);
     for (size_t i = 0; i < places; i++)
@@ -39,7 +40,8 @@ void handle_remove(struct handle_table *table, const void *pointer)
     while (table->entries[hole].pointer && table->entries[hole].pointer != pointer) hole = (hole + 1) & table->mask;
     if (!table->entries[hole].pointer) return;
     table->used--;
-    /* Entries behind the hole move into it when their own place is not between the hole and them: no probe may stop early. */
+    /* Entries behind the hole move into it when their own place is not between the hole and them: no probe may stop
+     * early. */
     for (size_t at = (hole + 1) & table->mask; table->entries[at].pointer; at = (at + 1) & table->mask) {
         size_t home = handle_place(table, table->entries[at].pointer);
         if (((at - home) & table->mask) < ((at - hole) & table->mask)) continue;

@@ -1,5 +1,5 @@
-/* handles.h - the set of live handles of a rank. A handle that was freed, or never was one, is found out by looking here, without
- * touching the memory it points to.
+/* handles.h - the set of live handles of a rank. A handle that was freed, or never was one, is found out by looking
+ * here, without touching the memory it points to.
  */
 #ifndef RUNTIME_HANDLES_H
 #define RUNTIME_HANDLES_H
@@ -8,7 +8,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum handle_kind { HANDLE_NONE, HANDLE_COMM, HANDLE_GROUP, HANDLE_WIN, HANDLE_MESSAGE, HANDLE_OP, HANDLE_INFO, HANDLE_ERRHANDLER };
+enum handle_kind {
+    HANDLE_NONE,
+    HANDLE_COMM,
+    HANDLE_GROUP,
+    HANDLE_WIN,
+    HANDLE_MESSAGE,
+    HANDLE_OP,
+    HANDLE_INFO,
+    HANDLE_ERRHANDLER
+};
 
 struct handle_entry {
     const void *pointer; /* null: an empty place */

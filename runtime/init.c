@@ -170,8 +170,8 @@ static int drain(struct ncclx_rt *rt)
     return error;
 }
 
-/* After the barrier no rank needs another one's progress any more, except for the barrier's own last messages; those who wait for them take
- * them in. */
+/* After the barrier no rank needs another one's progress any more, except for the barrier's own last messages; those
+ * who wait for them take them in. */
 static int finish_communication(struct ncclx_rt *rt)
 {
     int error = drain(rt);

@@ -1,4 +1,5 @@
-/* objects.c - the public functions on memory, types, operations and info objects: handles are checked here, base and pml do the rest. */
+/* objects.c - the public functions on memory, types, operations and info objects: handles are checked here, base and
+ * pml do the rest. */
 #include "runtime/api.h"
 #include "pml/pml.h"
 
@@ -188,7 +189,8 @@ API_DEFINE(int, info_free)(ncclx_info_t *info)
     if (error) return api_leave(&call, error);
     ncclx_info_t given_up = *info;
     if (!handle_live(&call.rt->runtime->handles, HANDLE_INFO, given_up))
-        return api_leave(&call, base_error(NCCLX_ERR_INFO, "%p is not an info object; was it freed?", (void *)given_up));
+        return api_leave(&call,
+                         base_error(NCCLX_ERR_INFO, "%p is not an info object; was it freed?", (void *)given_up));
     error = base_info_free(info);
     if (!error) handle_remove(&call.rt->runtime->handles, given_up);
     return api_leave(&call, error);

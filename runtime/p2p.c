@@ -11,8 +11,8 @@ static int bad_message_arguments(const struct ncclx_comm *comm, int peer, int ta
 }
 
 /* peer may be PROC_NULL. */
-static inline int check_send(const struct ncclx_comm *comm, const void *buf, size_t count, ncclx_datatype_t type, int dest, int tag,
-                             size_t *bytes)
+static inline int check_send(const struct ncclx_comm *comm, const void *buf, size_t count, ncclx_datatype_t type,
+                             int dest, int tag, size_t *bytes)
 {
     int error = api_check_elements(buf, count, type, bytes);
     if (API_UNLIKELY(error)) return error;
@@ -25,12 +25,13 @@ static inline int check_send(const struct ncclx_comm *comm, const void *buf, siz
 static inline int check_source(const struct ncclx_comm *comm, int source, int tag)
 {
     bool known = (unsigned)source < (unsigned)comm->size || source == NCCLX_ANY_SOURCE || source == NCCLX_PROC_NULL;
-    if (API_UNLIKELY(!known || tag < NCCLX_ANY_TAG)) return bad_message_arguments(comm, known ? NCCLX_PROC_NULL : source, tag, "source");
+    if (API_UNLIKELY(!known || tag < NCCLX_ANY_TAG))
+        return bad_message_arguments(comm, known ? NCCLX_PROC_NULL : source, tag, "source");
     return NCCLX_SUCCESS;
 }
 
-static inline int check_receive(const struct ncclx_comm *comm, const void *buf, size_t count, ncclx_datatype_t type, int source, int tag,
-                                size_t *bytes)
+static inline int check_receive(const struct ncclx_comm *comm, const void *buf, size_t count, ncclx_datatype_t type,
+                                int source, int tag, size_t *bytes)
 {
     int error = api_check_elements(buf, count, type, bytes);
     return API_UNLIKELY(error) ? error : check_source(comm, source, tag);
@@ -54,7 +55,8 @@ static void describe_null(const struct ncclx_request *request, char *text, size_
     snprintf(text, bytes, "receive from NCCLX_PROC_NULL");
 }
 
-static const struct base_request_kind null_receive_kind = {.name = "receive", .release = release_null, .describe = describe_null};
+static const struct base_request_kind null_receive_kind = {
+    .name = "receive", .release = release_null, .describe = describe_null};
 
 static int null_receive(struct ncclx_rt *rt, struct ncclx_comm *comm, struct ncclx_request **request)
 {
@@ -96,7 +98,8 @@ API_DEFINE(int, isend)(const void *buf, size_t count, ncclx_datatype_t type, int
     return api_leave(&call, error);
 }
 
-API_DEFINE(int, recv)(void *buf, size_t count, ncclx_datatype_t type, int source, int tag, ncclx_comm_t comm, ncclx_status_t *status)
+API_DEFINE(int, recv)(void *buf, size_t count, ncclx_datatype_t type, int source, int tag, ncclx_comm_t comm,
+                      ncclx_status_t *status)
 {
     struct api_call call;
     size_t bytes;
@@ -109,7 +112,8 @@ API_DEFINE(int, recv)(void *buf, size_t count, ncclx_datatype_t type, int source
     return api_leave(&call, error);
 }
 
-API_DEFINE(int, irecv)(void *buf, size_t count, ncclx_datatype_t type, int source, int tag, ncclx_comm_t comm, ncclx_request_t *request)
+API_DEFINE(int, irecv)(void *buf, size_t count, ncclx_datatype_t type, int source, int tag, ncclx_comm_t comm,
+                       ncclx_request_t *request)
 {
     struct api_call call;
     struct ncclx_request *started;
@@ -134,8 +138,8 @@ static void give_back(struct ncclx_request *receive)
 }
 
 /* The receive is posted first, so that two ranks which exchange large messages never wait for each other. */
-static int exchange(struct ncclx_comm *comm, const void *sendbuf, size_t send_bytes, int dest, int sendtag, void *recvbuf,
-                    size_t recv_bytes, int source, int recvtag, ncclx_status_t *status)
+static int exchange(struct ncclx_comm *comm, const void *sendbuf, size_t send_bytes, int dest, int sendtag,
+                    void *recvbuf, size_t recv_bytes, int source, int recvtag, ncclx_status_t *status)
 {
     struct ncclx_request *receive = NULL;
     int send_error = NCCLX_SUCCESS;
@@ -153,8 +157,8 @@ static int exchange(struct ncclx_comm *comm, const void *sendbuf, size_t send_by
     return error;
 }
 
-API_DEFINE(int, sendrecv)(const void *sendbuf, size_t sendcount, void *recvbuf, size_t recvcount, ncclx_datatype_t type, int dest,
-                          int sendtag, int source, int recvtag, ncclx_comm_t comm, ncclx_status_t *status)
+API_DEFINE(int, sendrecv)(const void *sendbuf, size_t sendcount, void *recvbuf, size_t recvcount, ncclx_datatype_t type,
+                          int dest, int sendtag, int source, int recvtag, ncclx_comm_t comm, ncclx_status_t *status)
 {
     struct api_call call;
     size_t send_bytes, recv_bytes;
@@ -162,7 +166,8 @@ API_DEFINE(int, sendrecv)(const void *sendbuf, size_t sendcount, void *recvbuf, 
     if (API_UNLIKELY(error)) return error;
     error = check_send(call.comm, sendbuf, sendcount, type, dest, sendtag, &send_bytes);
     if (!error) error = check_receive(call.comm, recvbuf, recvcount, type, source, recvtag, &recv_bytes);
-    if (!error) error = exchange(call.comm, sendbuf, send_bytes, dest, sendtag, recvbuf, recv_bytes, source, recvtag, status);
+    if (!error)
+        error = exchange(call.comm, sendbuf, send_bytes, dest, sendtag, recvbuf, recv_bytes, source, recvtag, status);
     return api_leave(&call, error);
 }
 
@@ -179,7 +184,8 @@ static void describe_probe(const void *arg, char *text, size_t bytes)
     char source[32] = "any rank", tag[32] = "any tag";
     if (probe->source != NCCLX_ANY_SOURCE) snprintf(source, sizeof source, "rank %d", probe->source);
     if (probe->tag != NCCLX_ANY_TAG) snprintf(tag, sizeof tag, "tag %d", probe->tag);
-    snprintf(text, bytes, "a message from %s, %s, on %s", source, tag, probe->comm->name[0] ? probe->comm->name : "a communicator");
+    snprintf(text, bytes, "a message from %s, %s, on %s", source, tag,
+             probe->comm->name[0] ? probe->comm->name : "a communicator");
 }
 
 /* One look, and one more after some progress. message null: the message stays. */
@@ -191,7 +197,8 @@ static int look(const struct probe *probe, bool *found, struct ncclx_message **m
     return pml_probe(probe->comm, PML_USER, probe->source, probe->tag, found, message, status);
 }
 
-static int wait_for_message(const struct probe *probe, const char *call, struct ncclx_message **message, ncclx_status_t *status)
+static int wait_for_message(const struct probe *probe, const char *call, struct ncclx_message **message,
+                            ncclx_status_t *status)
 {
     struct ncclx_rt *rt = probe->comm->rt;
     struct base_wait wait;
@@ -205,7 +212,8 @@ static int wait_for_message(const struct probe *probe, const char *call, struct 
         } else {
             error = base_wait_idle(&wait);
             /* Another thread may have made the progress meanwhile. */
-            if (!error && rt->threaded) error = pml_probe(probe->comm, PML_USER, probe->source, probe->tag, &found, message, status);
+            if (!error && rt->threaded)
+                error = pml_probe(probe->comm, PML_USER, probe->source, probe->tag, &found, message, status);
         }
     }
     base_wait_end(&wait);
@@ -272,7 +280,8 @@ API_DEFINE(int, mprobe)(int source, int tag, ncclx_comm_t comm, ncclx_message_t 
     return api_leave(&call, error);
 }
 
-API_DEFINE(int, improbe)(int source, int tag, ncclx_comm_t comm, int *flag, ncclx_message_t *message, ncclx_status_t *status)
+API_DEFINE(int, improbe)(int source, int tag, ncclx_comm_t comm, int *flag, ncclx_message_t *message,
+                         ncclx_status_t *status)
 {
     struct api_call call;
     ncclx_status_t ignored;
@@ -295,8 +304,8 @@ API_DEFINE(int, improbe)(int source, int tag, ncclx_comm_t comm, int *flag, nccl
 }
 
 /* What mrecv and imrecv share: consumes *message and starts the receive. */
-static int receive_message(struct api_call *call, void *buf, size_t count, ncclx_datatype_t type, ncclx_message_t *message,
-                           struct ncclx_request **started)
+static int receive_message(struct api_call *call, void *buf, size_t count, ncclx_datatype_t type,
+                           ncclx_message_t *message, struct ncclx_request **started)
 {
     size_t bytes;
     int error = api_check_out(message, "message");
@@ -330,7 +339,8 @@ API_DEFINE(int, mrecv)(void *buf, size_t count, ncclx_datatype_t type, ncclx_mes
     return api_leave(&call, error);
 }
 
-API_DEFINE(int, imrecv)(void *buf, size_t count, ncclx_datatype_t type, ncclx_message_t *message, ncclx_request_t *request)
+API_DEFINE(int, imrecv)(void *buf, size_t count, ncclx_datatype_t type, ncclx_message_t *message,
+                        ncclx_request_t *request)
 {
     struct api_call call;
     struct ncclx_request *started;
@@ -354,6 +364,7 @@ API_DEFINE(int, status_count)(const ncclx_status_t *status, ncclx_datatype_t typ
     if (error) return api_leave(&call, error);
     *count = status->bytes / size;
     if (status->bytes % size)
-        error = base_error(NCCLX_ERR_TYPE, "%zu bytes are not a whole number of %s", status->bytes, base_type_name(type));
+        error =
+            base_error(NCCLX_ERR_TYPE, "%zu bytes are not a whole number of %s", status->bytes, base_type_name(type));
     return api_leave(&call, error);
 }

@@ -119,7 +119,8 @@ static int enter_list(struct api_call *call, const char *name, size_t count, ncc
 {
     int error = api_enter(call, name);
     if (API_UNLIKELY(error)) return error;
-    if (API_UNLIKELY(count && !requests)) return api_leave(call, base_error(NCCLX_ERR_ARG, "requests is a null pointer"));
+    if (API_UNLIKELY(count && !requests))
+        return api_leave(call, base_error(NCCLX_ERR_ARG, "requests is a null pointer"));
     return NCCLX_SUCCESS;
 }
 
@@ -155,7 +156,8 @@ static void describe_list(const void *arg, char *text, size_t bytes)
 }
 
 /* Collects a complete request of a list. *failed counts failures; the first one decides the handler. */
-static void collect_one(struct api_call *call, ncclx_request_t *handle, ncclx_status_t *status, size_t index, size_t *failed)
+static void collect_one(struct api_call *call, ncclx_request_t *handle, ncclx_status_t *status, size_t index,
+                        size_t *failed)
 {
     if (API_UNLIKELY((*handle)->status.error) && (*failed)++ == 0) {
         operation_failed(*handle);
@@ -209,7 +211,8 @@ API_DEFINE(int, waitall)(size_t count, ncclx_request_t *requests, ncclx_status_t
     if (API_UNLIKELY(error)) return error;
     int gave_up = wait_each(&list);
     if (API_LIKELY(!gave_up)) return api_leave(&call, collect_all(&call, &list, statuses));
-    snprintf(detail, sizeof detail, "%s", base_error_detail()); /* why the wait itself ended comes before what failed earlier */
+    snprintf(detail, sizeof detail, "%s",
+             base_error_detail()); /* why the wait itself ended comes before what failed earlier */
     collect_all(&call, &list, statuses);
     return api_leave(&call, base_error(gave_up, "%s", detail));
 }
@@ -286,7 +289,8 @@ API_DEFINE(int, testany)(size_t count, ncclx_request_t *requests, size_t *index,
     return api_leave(&call, collect_with_detail(&call, &requests[found], status));
 }
 
-static int collect_some(struct api_call *call, const struct request_list *list, size_t *done, size_t *indices, ncclx_status_t *statuses)
+static int collect_some(struct api_call *call, const struct request_list *list, size_t *done, size_t *indices,
+                        ncclx_status_t *statuses)
 {
     size_t failed = 0;
     *done = 0;
@@ -318,12 +322,14 @@ static int some(const char *name, bool block, size_t count, ncclx_request_t *req
     return api_leave(&call, error ? error : collect_some(&call, &list, done, indices, statuses));
 }
 
-API_DEFINE(int, waitsome)(size_t count, ncclx_request_t *requests, size_t *done, size_t *indices, ncclx_status_t *statuses)
+API_DEFINE(int, waitsome)(size_t count, ncclx_request_t *requests, size_t *done, size_t *indices,
+                          ncclx_status_t *statuses)
 {
     return some(API_NAME, true, count, requests, done, indices, statuses);
 }
 
-API_DEFINE(int, testsome)(size_t count, ncclx_request_t *requests, size_t *done, size_t *indices, ncclx_status_t *statuses)
+API_DEFINE(int, testsome)(size_t count, ncclx_request_t *requests, size_t *done, size_t *indices,
+                          ncclx_status_t *statuses)
 {
     return some(API_NAME, false, count, requests, done, indices, statuses);
 }
@@ -356,7 +362,9 @@ API_DEFINE(int, request_free)(ncclx_request_t *request)
     if (error) return api_leave(&call, error);
     call.comm = (*request)->comm;
     if ((*request)->kind->cancel) /* what can be cancelled is a receive */
-        return api_leave(&call, base_error(NCCLX_ERR_REQUEST, "a receive has to be completed: nobody could know when its buffer is filled"));
+        return api_leave(&call,
+                         base_error(NCCLX_ERR_REQUEST,
+                                    "a receive has to be completed: nobody could know when its buffer is filled"));
     if ((*request)->complete || !(*request)->active) {
         (*request)->persistent = false;
         collect(request, &ignored);

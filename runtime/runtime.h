@@ -43,11 +43,11 @@ void runtime_finalize(struct ncclx_rt *rt);
 
 /* ---- Communicators ---- */
 
-/* A number that no other communicator of the job has or will have: the maker's job rank above bit 40, its count below. */
+/* A number that no other communicator of the job ever has: the maker's job rank above bit 40, its count below. */
 uint64_t runtime_new_context(struct ncclx_rt *rt);
 /* world is copied; null: identity. The errhandler is retained. Local; attaches pml and coll. */
-int runtime_comm_make(struct ncclx_rt *rt, uint64_t context, int rank, int size, const int *world, ncclx_errhandler_t errhandler,
-                      struct ncclx_comm **out);
+int runtime_comm_make(struct ncclx_rt *rt, uint64_t context, int rank, int size, const int *world,
+                      ncclx_errhandler_t errhandler, struct ncclx_comm **out);
 void runtime_comm_destroy(struct ncclx_comm *comm);
 /* Ends comm now, or with the last of its requests. */
 void runtime_comm_free(struct ncclx_comm *comm);

@@ -1,7 +1,7 @@
 /* split_core.h - ncclx_comm_split as a pure function: what every member said -> the caller's new group.
  *
- * All members evaluate the same entries and so agree, with one exchange: the members of a color, their order, the context id
- * (the one that the group's first member proposed), and whether anyone failed.
+ * All members evaluate the same entries and so agree, with one exchange: the members of a color, their order, the
+ * context id (the one that the group's first member proposed), and whether anyone failed.
  */
 #ifndef RUNTIME_SPLIT_CORE_H
 #define RUNTIME_SPLIT_CORE_H
@@ -26,8 +26,8 @@ struct split_result {
     int failed;       /* that member */
 };
 
-/* members has room for `count` old ranks: those of the new group, in order. `rank` is the caller's old rank. Entries come from peers: any
- * bytes are allowed. O(count) and one sort of the members. */
+/* members has room for `count` old ranks: those of the new group, in order. `rank` is the caller's old rank. Entries
+ * come from peers: any bytes are allowed. O(count) and one sort of the members. */
 void split_core(const struct split_entry *entries, int count, int rank, int *members, struct split_result *result);
 
 #endif

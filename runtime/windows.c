@@ -1,4 +1,5 @@
-/* windows.c - the public functions on windows: handles, sizes and hints are checked here; targets, slots and ranges by osc. */
+/* windows.c - the public functions on windows: handles, sizes and hints are checked here; targets, slots and ranges by
+ * osc. */
 #include "runtime/api.h"
 #include "osc/osc.h"
 
@@ -32,7 +33,8 @@ struct win_request {
     ncclx_info_t info;
 };
 
-static int check_request(const struct ncclx_rt *rt, const struct win_request *request, const ncclx_win_t *win, size_t *slots)
+static int check_request(const struct ncclx_rt *rt, const struct win_request *request, const ncclx_win_t *win,
+                         size_t *slots)
 {
     int error = api_check_out(win, "win");
     if (!error && !request->disp_unit) error = base_error(NCCLX_ERR_ARG, "a displacement unit of 0 bytes");
@@ -41,7 +43,8 @@ static int check_request(const struct ncclx_rt *rt, const struct win_request *re
 }
 
 /* error: what this rank knows to be wrong; making the private communicator tells the others. */
-static int make(struct ncclx_comm *comm, const struct win_request *request, int error, size_t slots, void **allocated, ncclx_win_t *win)
+static int make(struct ncclx_comm *comm, const struct win_request *request, int error, size_t slots, void **allocated,
+                ncclx_win_t *win)
 {
     struct ncclx_comm *own;
     struct ncclx_win *made;
@@ -54,13 +57,15 @@ static int make(struct ncclx_comm *comm, const struct win_request *request, int 
     }
     made->errhandler = comm->runtime->errhandler;
     runtime_errhandler_retain(made->errhandler);
-    handle_remove(&comm->rt->runtime->handles, own); /* private: no handle of the program's. Its place is room for the window's */
+    handle_remove(&comm->rt->runtime->handles,
+                  own); /* private: no handle of the program's. Its place is room for the window's */
     handle_insert(&comm->rt->runtime->handles, HANDLE_WIN, made);
     *win = made;
     return NCCLX_SUCCESS;
 }
 
-API_DEFINE(int, win_allocate)(size_t bytes, size_t disp_unit, ncclx_info_t info, ncclx_comm_t comm, void **base, ncclx_win_t *win)
+API_DEFINE(int, win_allocate)(size_t bytes, size_t disp_unit, ncclx_info_t info, ncclx_comm_t comm, void **base,
+                              ncclx_win_t *win)
 {
     struct api_call call;
     struct win_request request = {.bytes = bytes, .disp_unit = disp_unit, .info = info};
@@ -76,7 +81,8 @@ API_DEFINE(int, win_allocate)(size_t bytes, size_t disp_unit, ncclx_info_t info,
     return api_leave(&call, error);
 }
 
-API_DEFINE(int, win_create)(void *base, size_t bytes, size_t disp_unit, ncclx_info_t info, ncclx_comm_t comm, ncclx_win_t *win)
+API_DEFINE(int, win_create)(void *base, size_t bytes, size_t disp_unit, ncclx_info_t info, ncclx_comm_t comm,
+                            ncclx_win_t *win)
 {
     struct api_call call;
     struct win_request request = {.base = base, .bytes = bytes, .disp_unit = disp_unit, .info = info};
@@ -112,7 +118,8 @@ API_DEFINE(int, win_free)(ncclx_win_t *win)
     return api_leave(&call, NCCLX_SUCCESS);
 }
 
-API_DEFINE(int, win_put)(const void *origin, size_t count, ncclx_datatype_t type, int target, size_t target_disp, ncclx_win_t win)
+API_DEFINE(int, win_put)(const void *origin, size_t count, ncclx_datatype_t type, int target, size_t target_disp,
+                         ncclx_win_t win)
 {
     struct api_call call;
     size_t bytes;
@@ -123,7 +130,8 @@ API_DEFINE(int, win_put)(const void *origin, size_t count, ncclx_datatype_t type
     return api_leave(&call, error);
 }
 
-API_DEFINE(int, win_get)(void *origin, size_t count, ncclx_datatype_t type, int target, size_t target_disp, ncclx_win_t win)
+API_DEFINE(int, win_get)(void *origin, size_t count, ncclx_datatype_t type, int target, size_t target_disp,
+                         ncclx_win_t win)
 {
     struct api_call call;
     size_t bytes;
@@ -169,20 +177,22 @@ static int check_compare(ncclx_compare_t compare)
     return base_error(NCCLX_ERR_OP, "%d is not a comparison", (int)compare);
 }
 
-API_DEFINE(int, win_wait_signal)(ncclx_win_t win, size_t slot, ncclx_compare_t compare, uint64_t value, int64_t timeout_us,
-                                 uint64_t *seen)
+API_DEFINE(int, win_wait_signal)(ncclx_win_t win, size_t slot, ncclx_compare_t compare, uint64_t value,
+                                 int64_t timeout_us, uint64_t *seen)
 {
     struct api_call call;
     int error = api_enter_win(&call, API_NAME, win);
     if (API_UNLIKELY(error)) return error;
     error = check_compare(compare);
     uint64_t timeout_ns = UINT64_MAX;
-    if (timeout_us >= 0 && __builtin_mul_overflow((uint64_t)timeout_us, UINT64_C(1000), &timeout_ns)) timeout_ns = UINT64_MAX;
+    if (timeout_us >= 0 && __builtin_mul_overflow((uint64_t)timeout_us, UINT64_C(1000), &timeout_ns))
+        timeout_ns = UINT64_MAX;
     if (API_LIKELY(!error)) error = osc_wait_signal(call.win, slot, compare, value, timeout_ns, seen);
     return api_leave(&call, error);
 }
 
-API_DEFINE(int, win_test_signal)(ncclx_win_t win, size_t slot, ncclx_compare_t compare, uint64_t value, int *flag, uint64_t *seen)
+API_DEFINE(int, win_test_signal)(ncclx_win_t win, size_t slot, ncclx_compare_t compare, uint64_t value, int *flag,
+                                 uint64_t *seen)
 {
     struct api_call call;
     bool satisfied = false;

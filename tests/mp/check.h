@@ -19,8 +19,8 @@ static inline void check_code(const char *file, int line, const char *what, int 
 {
     char text[1200];
     if (code == expected) return;
-    snprintf(text, sizeof text, "%s is %s, expected %.30s; detail: %s", what, ncclx_error_string(code), ncclx_error_string(expected),
-             ncclx_error_detail());
+    snprintf(text, sizeof text, "%s is %s, expected %.30s; detail: %s", what, ncclx_error_string(code),
+             ncclx_error_string(expected), ncclx_error_detail());
     check_failed(file, line, text);
 }
 

@@ -1,4 +1,5 @@
-/* Communicators over any number of ranks: dup, split, split_type, create_group, compare, free, names, and that messages stay on theirs. */
+/* Communicators over any number of ranks: dup, split, split_type, create_group, compare, free, names, and that messages
+ * stay on theirs. */
 #include "check.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
-/* Every wrong argument gets its code, and a sentence; error handlers: return, the program's own, inherited, replaced, freed. Any number of ranks. */
+/* Every wrong argument gets its code, and a sentence; error handlers: return, the program's own, inherited, replaced,
+ * freed. Any number of ranks. */
 #include "check.h"
 
 #include <stdint.h>
@@ -152,11 +153,13 @@ static void bad_communicators(void)
     BAD(ncclx_comm_dup(WORLD, NULL), NCCLX_ERR_ARG);
     BAD(ncclx_comm_split(WORLD, 0, 0, NULL), NCCLX_ERR_ARG);
     BAD(ncclx_comm_split_type(WORLD, 17, 0, &out), NCCLX_ERR_ARG);
-    BAD(ncclx_comm_split(WORLD, rank == size - 1 ? -1 : 0, 0, &out), NCCLX_ERR_ARG); /* one rank is wrong: all hear of it */
+    BAD(ncclx_comm_split(WORLD, rank == size - 1 ? -1 : 0, 0, &out),
+        NCCLX_ERR_ARG); /* one rank is wrong: all hear of it */
     BAD(ncclx_comm_create_group(WORLD, NCCLX_GROUP_EMPTY, 0, &out), NCCLX_ERR_GROUP);
     BAD(ncclx_comm_create_group(WORLD, NCCLX_GROUP_NULL, 0, &out), NCCLX_ERR_GROUP);
     BAD(ncclx_comm_create_group(WORLD, all, -1, &out), NCCLX_ERR_TAG);
-    BAD(ncclx_comm_create_group(NCCLX_COMM_SELF, all, 0, size > 1 ? &out : NULL), size > 1 ? NCCLX_ERR_GROUP : NCCLX_ERR_ARG);
+    BAD(ncclx_comm_create_group(NCCLX_COMM_SELF, all, 0, size > 1 ? &out : NULL),
+        size > 1 ? NCCLX_ERR_GROUP : NCCLX_ERR_ARG);
     OK(ncclx_group_excl(all, 1, &rank, &others));
     BAD(ncclx_comm_create_group(WORLD, others, 0, &out), NCCLX_ERR_GROUP);
     BAD(ncclx_comm_remote_class(WORLD, size, &value), NCCLX_ERR_RANK);
@@ -210,7 +213,8 @@ static void bad_windows(void)
     BAD(ncclx_win_allocate(64, 1, info, WORLD, &base, &win), NCCLX_ERR_INFO);
     OK(ncclx_info_set(info, "ncclx_signal_slots", "8"));
     BAD(ncclx_win_allocate(64, 0, info, WORLD, &base, &win), NCCLX_ERR_ARG);
-    BAD(ncclx_win_allocate(64, rank == 0 ? 0 : 1, info, WORLD, &base, &win), NCCLX_ERR_ARG); /* one rank is wrong: all hear of it */
+    BAD(ncclx_win_allocate(64, rank == 0 ? 0 : 1, info, WORLD, &base, &win),
+        NCCLX_ERR_ARG); /* one rank is wrong: all hear of it */
     BAD(ncclx_win_allocate(64, 1, info, WORLD, NULL, &win), NCCLX_ERR_ARG);
     BAD(ncclx_win_create(NULL, 64, 1, info, WORLD, &win), NCCLX_ERR_BUFFER);
     BAD(ncclx_win_create(&wide, 8, 1, (ncclx_info_t)(void *)freed_memory, WORLD, &win), NCCLX_ERR_INFO);
@@ -270,7 +274,8 @@ static void the_programs_own_handler(void)
     OK(ncclx_errhandler_free(&handler));
     CHECK(handler == NCCLX_ERRHANDLER_NULL);
     FAILS(ncclx_send(&value, 1, NCCLX_INT32, size + 5, 0, comm), NCCLX_ERR_RANK);
-    CHECK(seen.calls == 1 && seen.code == NCCLX_ERR_RANK && seen.comm == comm && !seen.win && strcmp(seen.detail, ncclx_error_detail()) == 0);
+    CHECK(seen.calls == 1 && seen.code == NCCLX_ERR_RANK && seen.comm == comm && !seen.win &&
+          strcmp(seen.detail, ncclx_error_detail()) == 0);
     OK(ncclx_comm_dup(comm, &child)); /* inherits */
     FAILS(ncclx_coll_bcast(&value, 1, NCCLX_INT32, -5, child), NCCLX_ERR_ROOT);
     CHECK(seen.calls == 2 && seen.comm == child);

@@ -19,8 +19,9 @@ static void child_is_no_rank(void)
     pid_t child = fork();
     if (child == 0) {
         int refused = ncclx_comm_rank(NCCLX_COMM_WORLD, &ignored) == NCCLX_ERR_FORKED &&
-                      ncclx_coll_barrier(NCCLX_COMM_WORLD) == NCCLX_ERR_FORKED && ncclx_finalize() == NCCLX_ERR_FORKED &&
-                      ncclx_init(NULL, NULL) == NCCLX_ERR_FORKED && strstr(ncclx_error_detail(), "fork");
+                      ncclx_coll_barrier(NCCLX_COMM_WORLD) == NCCLX_ERR_FORKED &&
+                      ncclx_finalize() == NCCLX_ERR_FORKED && ncclx_init(NULL, NULL) == NCCLX_ERR_FORKED &&
+                      strstr(ncclx_error_detail(), "fork");
         _exit(refused ? 0 : 1);
     }
     CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
@@ -101,7 +102,8 @@ static int wrong(const char *how)
     if (strcmp(how, "fatal") == 0 && last) ncclx_send(NULL, 1, NCCLX_INT32, 0, 0, NCCLX_COMM_WORLD);
     if (strcmp(how, "abort") == 0 && last) ncclx_abort(NCCLX_COMM_WORLD, 7);
     if (strcmp(how, "abort-0") == 0 && last) ncclx_abort(NCCLX_COMM_SELF, 0);
-    if (strcmp(how, "timeout") == 0 && last) ncclx_recv(&rank, 1, NCCLX_INT32, 0, 3, NCCLX_COMM_WORLD, NCCLX_STATUS_IGNORE);
+    if (strcmp(how, "timeout") == 0 && last)
+        ncclx_recv(&rank, 1, NCCLX_INT32, 0, 3, NCCLX_COMM_WORLD, NCCLX_STATUS_IGNORE);
     if (strcmp(how, "return") == 0) FAILS(ncclx_send(NULL, 1, NCCLX_INT32, 0, 0, NCCLX_COMM_WORLD), NCCLX_ERR_BUFFER);
     else if (strcmp(how, "twice") == 0) ncclx_init(NULL, NULL);
     else OK(ncclx_coll_barrier(NCCLX_COMM_WORLD)); /* the others wait for one that does not come */

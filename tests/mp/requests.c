@@ -1,4 +1,5 @@
-/* Point-to-point and every form of wait, test and probe: null and finished requests, failures, order, cancelling, giving up. */
+/* Point-to-point and every form of wait, test and probe: null and finished requests, failures, order, cancelling,
+ * giving up. */
 #include "check.h"
 
 #include <string.h>
@@ -22,8 +23,8 @@ static ncclx_request_t receive_from_previous(int *value, int tag)
 
 static int is_empty(const ncclx_status_t *status)
 {
-    return status->source == NCCLX_ANY_SOURCE && status->tag == NCCLX_ANY_TAG && status->error == NCCLX_SUCCESS && status->bytes == 0 &&
-           !status->cancelled;
+    return status->source == NCCLX_ANY_SOURCE && status->tag == NCCLX_ANY_TAG && status->error == NCCLX_SUCCESS &&
+           status->bytes == 0 && !status->cancelled;
 }
 
 static void null_requests_are_complete(void)
@@ -88,7 +89,8 @@ static void waits_of_one(void)
     while (!flag) OK(ncclx_request_get_status(request, &flag, &status));
     CHECK(request != NCCLX_REQUEST_NULL && got == previous && status.source == previous);
     OK(ncclx_wait(&request, &status));
-    CHECK(request == NCCLX_REQUEST_NULL && status.source == previous && status.tag == TAG && status.bytes == sizeof got);
+    CHECK(request == NCCLX_REQUEST_NULL && status.source == previous && status.tag == TAG &&
+          status.bytes == sizeof got);
     request = receive_from_previous(&got, TAG);
     send_to_next(rank + 1, TAG);
     for (flag = 0; !flag;) OK(ncclx_test(&request, &flag, NCCLX_STATUS_IGNORE));
@@ -121,7 +123,8 @@ static void waits_of_any_and_some(void)
     while (total < COUNT - 2) {
         OK(ncclx_waitsome(COUNT + 1, requests, &done, indices, status));
         CHECK(done >= 1 && done <= COUNT - 2 - total);
-        for (size_t i = 0; i < done; i++) CHECK(status[i].tag == (int)indices[i] && requests[indices[i]] == NCCLX_REQUEST_NULL);
+        for (size_t i = 0; i < done; i++)
+            CHECK(status[i].tag == (int)indices[i] && requests[indices[i]] == NCCLX_REQUEST_NULL);
         total += done;
     }
     OK(ncclx_coll_barrier(NCCLX_COMM_WORLD));
@@ -143,7 +146,8 @@ static void failures_are_in_the_status(void)
     send_to_next(7, 2);
     FAILS(ncclx_waitall(3, requests, status), NCCLX_ERR_IN_STATUS);
     CHECK(strstr(ncclx_error_detail(), "request 1"));
-    CHECK(status[0].error == NCCLX_SUCCESS && status[1].error == NCCLX_ERR_TRUNCATE && status[2].error == NCCLX_SUCCESS);
+    CHECK(status[0].error == NCCLX_SUCCESS && status[1].error == NCCLX_ERR_TRUNCATE &&
+          status[2].error == NCCLX_SUCCESS);
     CHECK(!requests[0] && !requests[1] && !requests[2]);
     requests[0] = receive_from_previous(&got[0], 0);
     OK(ncclx_send(two, 2, NCCLX_INT32, next, 0, NCCLX_COMM_WORLD));
@@ -209,7 +213,8 @@ static void probing(void)
     CHECK(!flag && message == NCCLX_MESSAGE_NULL);
     OK(ncclx_coll_barrier(NCCLX_COMM_WORLD));
     for (int i = 0; i < 3; i++)
-        OK(ncclx_isend(sent, (size_t)i + 1, NCCLX_DOUBLE, next, 60, NCCLX_COMM_WORLD, &request)), OK(ncclx_wait(&request, NULL));
+        OK(ncclx_isend(sent, (size_t)i + 1, NCCLX_DOUBLE, next, 60, NCCLX_COMM_WORLD, &request)),
+            OK(ncclx_wait(&request, NULL));
     OK(ncclx_probe(NCCLX_ANY_SOURCE, NCCLX_ANY_TAG, NCCLX_COMM_WORLD, &status));
     OK(ncclx_status_count(&status, NCCLX_DOUBLE, &count));
     CHECK(status.source == previous && status.tag == 60 && count == 1);

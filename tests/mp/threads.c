@@ -1,4 +1,5 @@
-/* Four threads of each rank use the library at once: messages, requests, collectives on communicators of their own, duplicates. */
+/* Four threads of each rank use the library at once: messages, requests, collectives on communicators of their own,
+ * duplicates. */
 #include "check.h"
 
 #include <pthread.h>
