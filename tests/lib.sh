@@ -14,7 +14,7 @@ trap 'rm -rf "$scratch"' EXIT
 pass() { tests_run=$((tests_run + 1)); echo "ok $tests_run - $1"; }
 fail() { # fail NAME [explanation...]
     tests_run=$((tests_run + 1)); tests_failed=$((tests_failed + 1)); echo "not ok $tests_run - $1"
-    shift; [ $# -eq 0 ] || printf '%s\n' "$@" | sed 's/^/# /'
+    shift; [ $# -eq 0 ] || printf '%s\n' "$@" | sed 's/^/# /' >&2 # prove passes it on, where it hides other lines
 }
 skip() { tests_run=$((tests_run + 1)); echo "ok $tests_run - $1 # SKIP $2"; } # skip NAME REASON
 skip_all() { echo "1..0 # SKIP $1"; exit 0; }

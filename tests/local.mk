@@ -44,7 +44,7 @@ else
 CHECK = $(tap_programs) $(script_tests) $(plain_script_tests)
 endif
 
-PROVE_FLAGS = --timer --failures --comments
+PROVE_FLAGS = --timer --failures
 # In two steps: `all` is a make of its own, which must not build the same library at the same time.
 check-programs: all
 	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) $(check_PROGRAMS)
