@@ -25,6 +25,13 @@ ends() {
 gone() { [ ! -e "/proc/$launcher" ] || grep -q '^State:.Z' "/proc/$launcher/status" 2>/dev/null; }
 daemon() { local pid; for pid in $(marked); do [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = ncclxd ] && echo "$pid"; done; }
 
+is_stopped() { grep -qs '^State:.T' "/proc/$1/status"; }
+stopped_ranks() {
+    local pid
+    for pid in $(marked); do [ "$(cat "/proc/$pid/comm")" = sh ] && is_stopped "$pid" && echo "$pid"; done 2>/dev/null | wc -l
+}
+both_are_stopped() { [ "$(stopped_ranks)" = 2 ]; }
+goes_on() { ! is_stopped "$launcher"; }
 daemon_is_there() { [ -n "$(daemon)" ]; }
 
 for signal in TERM INT HUP; do
@@ -67,6 +74,24 @@ kill -TERM "$launcher"
 ends "stopped ranks end, too" 143 15
 nothing_left "and leave nothing"
 
+start -n 2 sh -c 'trap "echo heard" USR1; echo ready; while :; do sleep 0.1; done'
+waits 20 says out ready 2
+kill -USR1 "$launcher"
+waits 20 says out heard 2
+is "SIGUSR1 is passed on to every rank" 2 "$(grep -c heard "$scratch/out")"
+kill -TSTP "$launcher"
+if waits 20 is_stopped "$launcher"; then pass "SIGTSTP stops the launcher"; else fail "SIGTSTP stops the launcher"; fi
+waits 20 both_are_stopped
+is "and the ranks" 2 "$(stopped_ranks)"
+kill -CONT "$launcher"
+waits 20 goes_on
+kill -USR1 "$launcher"
+waits 20 says out heard 4
+is "SIGCONT lets them go on" 4 "$(grep -c heard "$scratch/out")"
+kill -TERM "$launcher"
+ends "to their end" 143 20
+nothing_left "and nothing is left"
+
 # ---- Violence ------------------------------------------------------------------------------------------------------
 
 start -n 3 sh -c 'trap "" TERM HUP PIPE; sleep 1000 & echo ready; while :; do sleep 1; done'
@@ -98,6 +123,14 @@ for which in daemon guard both; do
     fi
     nothing_left "ncclxd is killed ($which): nothing is left"
 done
+
+start -n 3 "$mp/life" receive 1
+waits 20 daemon_is_there
+sleep 1
+kill -KILL $(daemon)
+waits 20 gone
+wait "$launcher" 2>/dev/null
+nothing_left "ranks that wait in the library end, too, when ncclxd is killed"
 
 start -n 2 sh -c 'setsid sh -c "trap \"\" TERM HUP; sleep 1000" & echo ready; sleep 1000'
 waits 20 says out ready 2

@@ -15,6 +15,7 @@ unit_tests =
 sim_tests =
 mp_programs =
 script_tests = tests/info.t
+script_tests += tests/bootstrap.t
 EXTRA_DIST += tests/launcher.sh
 script_tests += tests/launcher.t tests/launcher_input.t tests/launcher_io.t tests/launcher_signals.t tests/launcher_surroundings.t
 EXTRA_DIST += tests/slurm-cluster

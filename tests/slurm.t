@@ -23,6 +23,10 @@ is "is one job" 3 "$(sort -u <<<"$out" | grep -c 'of 3$')"
 step "one rank" 0 -N1 -n1 "$mp/life"
 is "is a job of one" "rank 0 of 1" "$out"
 
+step "keys, nodes and memory of four ranks on two nodes" 0 -N2 -n4 --ntasks-per-node=2 "$mp/keys"
+is "as Slurm calls them" "2 2" "$(sed 's/.* on //' <<<"$out" | sort | uniq -c | awk '{ print $1 }' | paste -sd' ')"
+step "of five, dealt one by one" 0 -N2 -n5 --distribution=cyclic "$mp/keys"
+
 # Four ranks share the processors of one machine, which no node of Slurm's knows: they yield.
 export NCCLX_SPIN=0
 step "conjugate gradients of four ranks on two nodes" 0 -N2 -n4 --ntasks-per-node=2 "$examples/cg" "$top_srcdir/examples/data/1138_bus.mtx"

@@ -14,6 +14,11 @@ mp_programs += tests/mp/errors
 tests_mp_errors_SOURCES = tests/mp/errors.c tests/mp/check.h
 tests_mp_errors_LDADD = $(MP_LIBS)
 
+# Sees hidden symbols.
+mp_programs += tests/mp/keys
+tests_mp_keys_SOURCES = tests/mp/keys.c
+tests_mp_keys_LDADD = $(CORE_LIBS)
+
 mp_programs += tests/mp/life
 tests_mp_life_SOURCES = tests/mp/life.c
 tests_mp_life_LDADD = $(MP_LIBS)
