@@ -15,9 +15,7 @@
 #include <sched.h>
 #include <signal.h>
 
-#define PIECE_MIN ((size_t)32768)
 #define PIECE_MAX ((size_t)524288)
-#define PIECES_WISHED 16 /* enough that neither side waits long for the other's last piece */
 #define PIECES_MAX 32768u
 
 #define FAILED (UINT64_C(1) << 32) /* added to `done` with a piece that the helper could not copy */
@@ -83,10 +81,11 @@ static int await_helper(struct shm_channel *channel, struct ring_help *help, uin
     return 0;
 }
 
+/* A call has a fixed cost of about 1 us, so few pieces; but neither side shall wait long for the other's last one. */
 static size_t choose_piece(size_t bytes)
 {
-    size_t piece = (bytes / PIECES_WISHED + 4095) & ~(size_t)4095;
-    if (piece < PIECE_MIN) piece = PIECE_MIN;
+    size_t pieces = bytes <= 262144 ? 2 : bytes <= 1048576 ? 4 : 8;
+    size_t piece = (bytes / pieces + 4095) & ~(size_t)4095;
     if (piece > PIECE_MAX) piece = PIECE_MAX;
     size_t least = (bytes / PIECES_MAX + 4096) & ~(size_t)4095;
     return piece < least ? least : piece;
