@@ -19,7 +19,8 @@ within() {
 
 within 'exec 5</dev/null 7>/dev/null 200</dev/null' 0 -n 2 "$mp/surroundings"
 is "a rank has descriptors 0, 1 and 2, and no other" "0 1 2" "$(field descriptors | sort -u)"
-within 'trap "" PIPE USR1 TSTP' 0 -n 2 "$mp/surroundings"
+own_handlers=ASAN_OPTIONS=handle_segv=0:handle_sigbus=0:handle_sigfpe=0 # a sanitizer's would be in the way
+within 'trap "" PIPE USR1 TSTP' 0 -n 2 -x $own_handlers "$mp/surroundings"
 is "signals the launcher ignores are not ignored by ranks" "" "$(field 'not default' | sort -u)"
 new_mark
 out=$(TMPDIR=$mark env --block-signal=TERM,USR1,CHLD timeout 60 ncclxrun -n 2 "$mp/surroundings" </dev/null 2>&1)
