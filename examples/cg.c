@@ -210,7 +210,8 @@ static bool run(const struct system *system, const struct options *options)
         printf("error       %.3e   max |x - 1|\n", error);
         if (!converged) fflush(stdout);
         if (!definite) fprintf(stderr, "cg: not converged: the matrix is not positive definite\n");
-        else if (!converged) fprintf(stderr, "cg: not converged to %.1e after %llu iterations\n", options->tolerance, (unsigned long long)solver.iterations);
+        else if (!converged) fprintf(stderr, "cg: not converged to %.1e after %llu iterations\n", options->tolerance,
+                                     (unsigned long long)solver.iterations);
     }
     if (options->stats) report_stats(&solver);
     solver_free(&solver);

@@ -1,9 +1,10 @@
 /* cg_halo.h - brings the elements that a rank's rows need from the ranks that own them, by put_signal on a window.
  *
- * The window of each rank holds its halo twice; exchange n uses half n % 2. Each pair of neighbours keeps two counters in signal slots: the
- * receiver's "arrived" (slot: rank of the sender), raised together with the data, and the sender's "taken" (slot: size + rank of the
- * receiver), raised when the receiver has copied the data out. A sender fills a half again only when its data of two exchanges before was taken,
- * so no rank overwrites what another still reads, however far apart they run, and nobody waits in the usual case.
+ * The window of each rank holds its halo twice; exchange n uses half n % 2. Each pair of neighbours keeps two counters in
+ * signal slots: the receiver's "arrived" (slot: rank of the sender), raised together with the data, and the sender's "taken"
+ * (slot: size + rank of the receiver), raised when the receiver has copied the data out. A sender fills a half again only when
+ * its data of two exchanges before was taken, so no rank overwrites what another still reads, however far apart they run, and
+ * nobody waits in the usual case.
  */
 #ifndef CG_HALO_H
 #define CG_HALO_H

@@ -14,7 +14,8 @@ struct rows {
     double *value;
 };
 
-/* Rank r owns rows and vector elements [bound[r], bound[r + 1]), chosen so that ranks have about the same number of nonzeros. A rank may own none. */
+/* Rank r owns rows and vector elements [bound[r], bound[r + 1]), chosen so that ranks have about the same number of nonzeros. A
+ * rank may own none. */
 struct system {
     ncclx_comm_t comm;
     int rank, size;

@@ -106,7 +106,8 @@ static bool read_banner(struct reader *reader)
     if (result == LINE_BAD) return false;
     if (result == LINE_END) return refuse(reader, "the file is empty");
     int words = sscanf(reader->text, "%31s %31s %31s %31s %31s %c", word[0], word[1], word[2], word[3], word[4], &rest);
-    if (words < 1 || strcasecmp(word[0], "%%MatrixMarket")) return refuse(reader, "not a Matrix Market file: it does not start with %%%%MatrixMarket");
+    if (words < 1 || strcasecmp(word[0], "%%MatrixMarket"))
+        return refuse(reader, "not a Matrix Market file: it does not start with %%%%MatrixMarket");
     if (words != 5) return refuse(reader, "the first line needs five words: %%%%MatrixMarket matrix coordinate real general");
     if (strcasecmp(word[1], "matrix")) return refuse(reader, "'%s' is not 'matrix'", word[1]);
     if (strcasecmp(word[2], "coordinate")) return refuse(reader, "format '%s': only 'coordinate' is read", word[2]);
@@ -160,11 +161,11 @@ static bool read_entry(struct reader *reader)
     if (!reader->pattern && !take_value(&text, &value)) return refuse(reader, "the entry has no value, or one that is not a finite number");
     if (!at_end(text)) return refuse(reader, "'%.40s' is left over behind the entry", text);
     if (row < 1 || row > matrix->rows || column < 1 || column > matrix->columns)
-        return refuse(reader, "entry (%llu, %llu) is outside the matrix of %llu x %llu", (unsigned long long)row, (unsigned long long)column,
-                      (unsigned long long)matrix->rows, (unsigned long long)matrix->columns);
+        return refuse(reader, "entry (%llu, %llu) is outside the matrix of %llu x %llu", (unsigned long long)row,
+                      (unsigned long long)column, (unsigned long long)matrix->rows, (unsigned long long)matrix->columns);
     if (reader->symmetric && column > row)
-        return refuse(reader, "entry (%llu, %llu) is above the diagonal; a symmetric file stores the lower triangle", (unsigned long long)row,
-                      (unsigned long long)column);
+        return refuse(reader, "entry (%llu, %llu) is above the diagonal; a symmetric file stores the lower triangle",
+                      (unsigned long long)row, (unsigned long long)column);
     if (!add_entry(reader, row - 1, column - 1, value)) return false;
     return !reader->symmetric || row == column || add_entry(reader, column - 1, row - 1, value);
 }

@@ -18,8 +18,8 @@ struct matrix_market {
     struct matrix_entry *entries;
 };
 
-/* Takes: coordinate; real, integer or pattern (every entry is 1); general or symmetric (lower triangle stored). On failure false, and `why` says
- * what is wrong in which line. Memory grows with what the file holds, not with what its header claims. */
+/* Takes: coordinate; real, integer or pattern (every entry is 1); general or symmetric (lower triangle stored). On failure false,
+ * and `why` says what is wrong in which line. Memory grows with what the file holds, not with what its header claims. */
 bool matrix_market_read(FILE *file, struct matrix_market *matrix, char *why, size_t why_bytes);
 void matrix_market_free(struct matrix_market *matrix);
 

@@ -48,8 +48,9 @@ static void describe_signal(const void *arg, char *text, size_t bytes)
     static const char *const sign[] = {"?", "==", "!=", ">", ">=", "<", "<="};
     const struct signal_wait *signal = arg;
     const struct osc_window *window = signal->window;
-    snprintf(text, bytes, "slot %zu of window %" PRIx64 " of %d ranks to be %s %" PRIu64 ", now %" PRIu64, signal->slot, osc_window_id(window),
-             window->face.comm->size, sign[signal->compare], signal->value, osc_slot_read(&window->slots[signal->slot]));
+    snprintf(text, bytes, "slot %zu of window %" PRIx64 " of %d ranks to be %s %" PRIu64 ", now %" PRIu64, signal->slot,
+             osc_window_id(window), window->face.comm->size, sign[signal->compare], signal->value,
+             osc_slot_read(&window->slots[signal->slot]));
 }
 
 static int wait_long(struct signal_wait *signal, uint64_t timeout_ns)

@@ -140,7 +140,8 @@ static int agree_on_agent(struct osc_window *window)
     }
     if (error || !messages) return error;
     error = base_agent_start(window->face.rt);
-    if (error) base_log(AREA_OSC, LOG_WARN, "no progress thread, so operations on a window wait for this rank's calls: %s", base_error_detail());
+    if (error)
+        base_log(AREA_OSC, LOG_WARN, "no progress thread, so operations on a window wait for this rank's calls: %s", base_error_detail());
     return NCCLX_SUCCESS;
 }
 

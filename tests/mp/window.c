@@ -419,7 +419,7 @@ int main(int argc, char **argv)
     else if (!strcmp(name, "big")) case_big(number);
     else if (!strcmp(name, "many")) case_many(number);
     else if (!strcmp(name, "cost")) case_cost();
-    else CHECK(!"a case");
+    else check_failed(__FILE__, __LINE__, "no such case");
     OK(ncclx_finalize());
     if (rank == 0) printf("ok %d\n", size);
     return 0;

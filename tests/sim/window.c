@@ -1,8 +1,8 @@
 /* window.c - the window protocol in virtual time: one origin, one target, random operations and delays.
  *
- * Holds at every moment: a signal is raised when the target's memory is exactly what the origin had put before it; no more than WINDOW_DEPTH
- * messages are on their way. After a flush: memory is complete, gets hold what was there. After a local flush: put buffers are
- * overwritten, which must not reach the target.
+ * Holds at every moment: a signal is raised when the target's memory is exactly what the origin had put before it; no more than
+ * WINDOW_DEPTH messages are on their way. After a flush: memory is complete, gets hold what was there. After a local flush: put
+ * buffers are overwritten, which must not reach the target.
  */
 #include "osc/window_core.h"
 
