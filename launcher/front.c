@@ -26,12 +26,11 @@ static void write_line(const char *line, size_t length)
     }
 }
 
-void front_say(struct front *front, const char *format, ...)
+void front_say(const char *format, ...)
 {
     char line[2048] = "ncclxrun: ";
     size_t used = strlen(line);
     va_list arguments;
-    (void)front;
     va_start(arguments, format);
     int length = vsnprintf(line + used, sizeof line - used - 1, format, arguments);
     va_end(arguments);
@@ -45,7 +44,7 @@ void front_fail(struct front *front, int status, const char *text)
 {
     if (front->status >= 0) return;
     front->status = status;
-    if (text && !front->options.quiet) front_say(front, "%s", text);
+    if (text && !front->options.quiet) front_say("%s", text);
 }
 
 static void end_loop(struct front *front)
@@ -70,7 +69,7 @@ static int on_hello(struct front *front, const struct frame *frame)
         return NCCLX_SUCCESS;
     }
     if (front->options.verbose)
-        front_say(front, "ncclxd on %s: %d cpus, files in %s", hello.node, hello.cpu_count, hello.scratch);
+        front_say("ncclxd on %s: %d cpus, files in %s", hello.node, hello.cpu_count, hello.scratch);
     if (front_launch(front, &hello)) {
         front->options.quiet = false; /* it is the user's request that is wrong */
         front_fail(front, FRONT_EXIT_USAGE, base_error_detail());
@@ -91,7 +90,7 @@ static int on_started(struct front *front, const struct frame *frame)
         if (rank >= (uint32_t)front->map.rank_count) return message_malformed(frame);
         front->pids[rank] = (pid_t)pid;
     }
-    if (front->options.verbose) front_say(front, "%u of %d ranks started", count, front->map.rank_count);
+    if (front->options.verbose) front_say("%u of %d ranks started", count, front->map.rank_count);
     return frame_read_all(&reader) ? NCCLX_SUCCESS : message_malformed(frame);
 }
 
@@ -125,7 +124,7 @@ static int on_exited(struct front *front, const struct frame *frame)
                      front->running == 1 ? "" : "s");
         front_fail(front, report_exit_status(&exited), text);
     } else if (front->options.verbose) {
-        front_say(front, "rank %d on %s (pid %d) ended", exited.rank, front->node.name, exited.pid);
+        front_say("rank %d on %s (pid %d) ended", exited.rank, front->node.name, exited.pid);
     }
     return NCCLX_SUCCESS;
 }
@@ -158,13 +157,13 @@ static int on_refused(struct front *front, const struct frame *frame)
     return NCCLX_SUCCESS;
 }
 
-static int on_trouble(struct front *front, const struct frame *frame)
+static int on_trouble(const struct frame *frame)
 {
     struct frame_reader reader;
     frame_read(&reader, frame);
     const char *text = frame_get_text(&reader);
     if (!frame_read_all(&reader) || !text) return message_malformed(frame);
-    front_say(front, "%s", text);
+    front_say("%s", text);
     return NCCLX_SUCCESS;
 }
 
@@ -194,7 +193,7 @@ static int on_frame(void *arg, const struct frame *frame)
     case MESSAGE_REFUSED:
         return on_refused(front, frame);
     case MESSAGE_TROUBLE:
-        return on_trouble(front, frame);
+        return on_trouble(frame);
     case MESSAGE_INPUT_WANTED:
         if (front->input) input_want(front->input);
         return NCCLX_SUCCESS;

@@ -42,7 +42,7 @@ int front_run(struct front *front);
 /* Once the number of ranks is known. */
 int front_open_output(struct front *front);
 /* A line on standard error. */
-void front_say(struct front *front, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void front_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The first cause decides the exit status and is told; later ones are not. */
 void front_fail(struct front *front, int status, const char *text);
 

@@ -109,13 +109,13 @@ static int check_limits(const struct front *front, const struct message_hello *h
 
 static void display_map(struct front *front)
 {
-    front_say(front, "map of %d rank%s: node %s, %d slot%s%s", front->map.rank_count,
-              front->map.rank_count == 1 ? "" : "s", front->node.name, map_slots(&front->node),
-              map_slots(&front->node) == 1 ? "" : "s", front->map.oversubscribed[0] ? ", oversubscribed" : "");
+    front_say("map of %d rank%s: node %s, %d slot%s%s", front->map.rank_count, front->map.rank_count == 1 ? "" : "s",
+              front->node.name, map_slots(&front->node), map_slots(&front->node) == 1 ? "" : "s",
+              front->map.oversubscribed[0] ? ", oversubscribed" : "");
     for (int i = 0; i < front->map.rank_count; i++) {
         const struct map_rank *rank = &front->map.ranks[i];
-        front_say(front, "  rank %d: node %s, local rank %d, program %d (%s), cpus %s", i, front->node.name,
-                  rank->local_rank, rank->app, front->options.apps[rank->app].argv[0], rank->cpus ? rank->cpus : "any");
+        front_say("  rank %d: node %s, local rank %d, program %d (%s), cpus %s", i, front->node.name, rank->local_rank,
+                  rank->app, front->options.apps[rank->app].argv[0], rank->cpus ? rank->cpus : "any");
     }
 }
 
@@ -123,17 +123,17 @@ static void report_bindings(struct front *front)
 {
     for (int i = 0; i < front->map.rank_count; i++) {
         const char *cpus = front->map.ranks[i].cpus;
-        front_say(front, "rank %d on %s is %s%s", i, front->node.name, cpus ? "bound to cpus " : "not bound",
+        front_say("rank %d on %s is %s%s", i, front->node.name, cpus ? "bound to cpus " : "not bound",
                   cpus ? cpus : "");
     }
 }
 
 /* "-x NAME" passes the launcher's value on: NAME=value. Null when it has none, or memory is short. */
-static char *inherited_setting(struct front *front, const char *name)
+static char *inherited_setting(const char *name)
 {
     const char *value = getenv(name);
     if (!value) {
-        front_say(front, "warning: -x %s: there is no such variable", name);
+        front_say("warning: -x %s: there is no such variable", name);
         return NULL;
     }
     size_t bytes = strlen(name) + strlen(value) + 2;
@@ -143,7 +143,7 @@ static char *inherited_setting(struct front *front, const char *name)
 }
 
 /* Lasts until the order is written. */
-static int fill_app(struct front *front, const struct options_app *from, struct message_app *to)
+static int fill_app(const struct options_app *from, struct message_app *to)
 {
     to->argv = base_calloc(AREA_LAUNCHER, (size_t)from->argc + 1, sizeof *to->argv);
     to->settings = base_calloc(AREA_LAUNCHER, (size_t)from->setting_count, sizeof *to->settings);
@@ -152,8 +152,7 @@ static int fill_app(struct front *front, const struct options_app *from, struct 
     to->directory = from->directory;
     for (int i = 0; i < from->setting_count; i++) {
         bool whole = strchr(from->settings[i], '=') != NULL;
-        char *setting =
-            whole ? base_strdup(AREA_LAUNCHER, from->settings[i]) : inherited_setting(front, from->settings[i]);
+        char *setting = whole ? base_strdup(AREA_LAUNCHER, from->settings[i]) : inherited_setting(from->settings[i]);
         if (setting) to->settings[to->setting_count++] = setting;
     }
     return NCCLX_SUCCESS;
@@ -204,7 +203,7 @@ static int send_order(struct front *front)
                                     .input_rank = options->input == OPTIONS_STDIN_ALL ? -1 : options->input_rank};
     launch.apps = base_calloc(AREA_LAUNCHER, (size_t)options->app_count, sizeof *launch.apps);
     int code = launch.apps ? NCCLX_SUCCESS : base_error(NCCLX_ERR_NO_MEM, "memory is short for the launch order");
-    for (int i = 0; i < options->app_count && !code; i++) code = fill_app(front, &options->apps[i], &launch.apps[i]);
+    for (int i = 0; i < options->app_count && !code; i++) code = fill_app(&options->apps[i], &launch.apps[i]);
     if (!code) {
         message_write_launch(&writer, &launch);
         link_send(front->link, &writer);

@@ -68,7 +68,7 @@ static void stop_all(struct front *front)
 
 static void dump(struct front *front)
 {
-    front_say(front, "%d of %d ranks are running; those that called ncclx_init say what they wait for", front->running,
+    front_say("%d of %d ranks are running; those that called ncclx_init say what they wait for", front->running,
               front->map.rank_count);
     link_send_empty(front->link, MESSAGE_DUMP);
 }

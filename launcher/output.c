@@ -1,6 +1,5 @@
-/* output.c - see output.h. Standard output may be a pipe that nobody reads for hours: it is written only when poll says
- * that it takes something, at most PIPE_BUF bytes at a time, because its file description belongs to the user's shell
- * and must not be made non-blocking. */
+/* output.c - see output.h. Standard output may be a pipe that nobody reads for hours, and its file description belongs
+ * to the user's shell: it must not be made non-blocking, and writing to it must not block. */
 #include "config.h"
 
 #include "launcher/output.h"
@@ -14,10 +13,12 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
 #define OUTPUT_HIGH_WATER (4u << 20)
+#define OUTPUT_PIECES 64
 #define OUTPUT_LOW_WATER (1u << 20)
 #define OUTPUT_MAX_LINE (1u << 20) /* a longer line is split when lines are kept whole */
 #define OUTPUT_MAX_HELD (1u << 16) /* of an unfinished line, when lines are passed on as they are */
@@ -27,7 +28,9 @@
 struct sink {
     struct output *output;
     int fd;
-    bool regular, lost;
+    bool regular; /* always takes something */
+    bool polled;  /* cannot be written without waiting, except as poll says */
+    bool lost;
     struct evbuffer *waiting;
     struct event *writable;
 };
@@ -77,18 +80,33 @@ static void lose_sink(struct sink *sink, int error)
     sink->output->events.lost(sink->output->arg, sink->fd, error == EPIPE ? NULL : strerror(error));
 }
 
+/* Writes without waiting, whatever the descriptor's flags are. Where the kernel cannot (terminals; pipes before
+ * Linux 6.5), what poll says is relied on: a pipe then takes PIPE_BUF bytes. Returns bytes, or -1 with errno. */
+static ssize_t write_some(struct sink *sink)
+{
+    struct evbuffer_iovec pieces[OUTPUT_PIECES];
+    struct pollfd ready = {.fd = sink->fd, .events = POLLOUT};
+    if (sink->regular) return evbuffer_write(sink->waiting, sink->fd);
+    if (!sink->polled) {
+        int count = evbuffer_peek(sink->waiting, -1, NULL, pieces, OUTPUT_PIECES);
+        ssize_t wrote = pwritev2(sink->fd, pieces, count < OUTPUT_PIECES ? count : OUTPUT_PIECES, -1, RWF_NOWAIT);
+        if (wrote > 0) evbuffer_drain(sink->waiting, (size_t)wrote);
+        if (wrote >= 0 || errno != EOPNOTSUPP) return wrote;
+        sink->polled = true;
+    }
+    if (poll(&ready, 1, 0) > 0) return evbuffer_write_atmost(sink->waiting, sink->fd, PIPE_BUF);
+    errno = EAGAIN;
+    return -1;
+}
+
 /* Writes while the descriptor takes something. */
 static void write_sink(struct sink *sink)
 {
     while (evbuffer_get_length(sink->waiting) > 0) {
-        struct pollfd ready = {.fd = sink->fd, .events = POLLOUT};
-        if (!sink->regular && poll(&ready, 1, 0) <= 0) break;
-        ssize_t wrote = evbuffer_write_atmost(sink->waiting, sink->fd, sink->regular ? -1 : PIPE_BUF);
-        if (wrote < 0 && (errno == EAGAIN || errno == EINTR)) break;
-        if (wrote < 0) {
-            lose_sink(sink, errno);
-            return;
-        }
+        if (write_some(sink) >= 0) continue;
+        if (errno == EAGAIN || errno == EINTR) break;
+        lose_sink(sink, errno);
+        return;
     }
     if (evbuffer_get_length(sink->waiting) > 0) event_add(sink->writable, NULL);
 }
