@@ -34,5 +34,8 @@ like "and says what was waited for" 'NCCLX_ERR_TIMEOUT: .*(ncclx_recv|ncclx_coll
 
 runs "a bad value in the environment ends the start" 1 env NCCLX_EAGER_LIMIT=lots "$mp/lifecycle"
 like "and is named" 'NCCLX_ERR_CONFIG: .*NCCLX_EAGER_LIMIT' "$err"
+runs "a rank that cannot start ends the job" 1 ncclxrun -n 3 sh -c \
+    '[ $PMIX_RANK != 1 ] || export NCCLX_SPIN=often; exec "$0" normal' "$mp/lifecycle"
+like "and says why" 'ncclx: ncclx_init: NCCLX_ERR_CONFIG: .*NCCLX_SPIN' "$err"
 runs "the profiling twins" 0 ncclxrun -n 2 "$mp/profile"
 done_testing
