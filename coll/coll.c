@@ -99,6 +99,13 @@ static size_t slot_bytes(const struct coll_problem *problem)
     return problem->name == COLL_ALLTOALL ? problem->bytes * (size_t)problem->size : problem->bytes;
 }
 
+/* Whether the order of operands shows in the result: then the same call must take the same way from the first time on. */
+static bool order_shows(const struct coll_problem *problem)
+{
+    if (!problem->op || problem->op == NCCLX_MIN || problem->op == NCCLX_MAX) return false;
+    return !base_op_predefined(problem->op) || (problem->type >= NCCLX_FLOAT && problem->type <= NCCLX_FP8_E5M2);
+}
+
 int coll_run(struct ncclx_comm *comm, const struct coll_args *args)
 {
     struct coll_problem problem = problem_of(comm, args);
@@ -111,7 +118,7 @@ int coll_run(struct ncclx_comm *comm, const struct coll_args *args)
     problem.shared = false;
     if (!algorithm || !algorithm->run) return run_schedule(comm, &problem, args);
     struct shared *shared;
-    int error = segments_get(comm, problem.name == COLL_BARRIER ? 0 : slot_bytes(&problem), &shared);
+    int error = segments_get(comm, problem.name == COLL_BARRIER ? 0 : slot_bytes(&problem), order_shows(&problem), &shared);
     if (error) return error;
     if (!shared) return run_schedule(comm, &problem, args);
     if (shared->error) return base_error(shared->error, "an earlier collective on %s failed; the communicator is of no more use", comm->name);

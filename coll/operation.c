@@ -23,8 +23,10 @@ static void fail(struct coll_operation *operation, int error)
 /* A receive's length tells when ranks disagree on what they do. */
 static int check_message(const struct step *step, const struct ncclx_request *request)
 {
-    if (request->status.error) return request->status.error;
-    if (step->kind != STEP_RECEIVE || request->status.bytes == step->out.bytes) return NCCLX_SUCCESS;
+    bool differs = step->kind == STEP_RECEIVE && request->status.bytes != step->out.bytes;
+    if (request->status.cancelled) return NCCLX_SUCCESS; /* by operation_abandon, which has its reason */
+    if (request->status.error && request->status.error != NCCLX_ERR_TRUNCATE) return request->status.error;
+    if (!differs) return request->status.error;
     return base_error(NCCLX_ERR_MISMATCH, "rank %d sent %zu bytes where this rank's call of the collective expects %zu: "
                       "their arguments differ", step->peer, request->status.bytes, step->out.bytes);
 }

@@ -109,14 +109,14 @@ static int make(struct ncclx_comm *comm, enum segment_level level)
     return NCCLX_SUCCESS;
 }
 
-int segments_get(struct ncclx_comm *comm, size_t bytes, struct shared **shared)
+int segments_get(struct ncclx_comm *comm, size_t bytes, bool at_once, struct shared **shared)
 {
     struct segments *segments = &comm->coll->segments;
     enum segment_level level = bytes <= SMALL_BYTES ? SEGMENT_SMALL : SEGMENT_LARGE;
     struct segment *segment = segments->segment[level];
     *shared = segment ? &segment->shared : NULL;
     if (__builtin_expect(segment != NULL, 1)) return NCCLX_SUCCESS;
-    if (++segments->calls[level] < CALLS_BEFORE) return NCCLX_SUCCESS;
+    if (++segments->calls[level] < CALLS_BEFORE && !at_once) return NCCLX_SUCCESS;
     int error = make(comm, level);
     if (segments->segment[level]) *shared = &segments->segment[level]->shared;
     return error;

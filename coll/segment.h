@@ -18,8 +18,9 @@ struct segments {
 
 /* All ranks of comm are on this node, not too many, and no segment has failed. */
 bool segments_possible(struct ncclx_comm *comm);
-/* For slots that hold `bytes`, or parts of them. *shared is null while there is none: the caller takes another way. Collective over comm. */
-int segments_get(struct ncclx_comm *comm, size_t bytes, struct shared **shared);
+/* For slots that hold `bytes`, or parts of them. *shared is null while there is none: the caller takes another way. at_once: makes one at the
+ * first call already. Collective over comm. */
+int segments_get(struct ncclx_comm *comm, size_t bytes, bool at_once, struct shared **shared);
 /* The communicator ends here; it may still be in use by others. */
 void segments_end(struct ncclx_comm *comm);
 /* Ends what other ranks have left meanwhile; at the rank's end it waits for them, within reason. */
