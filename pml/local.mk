@@ -1,4 +1,4 @@
-libncclx_core_la_SOURCES += \
+pml_sources = \
 	pml/active.c \
 	pml/backlog.c \
 	pml/comm.c \
@@ -21,3 +21,4 @@ libncclx_core_la_SOURCES += \
 	pml/shm/segment.c pml/shm/segment.h \
 	pml/shm/shm.c pml/shm/shm.h \
 	pml/shm/wake.c
+libncclx_core_la_SOURCES += $(pml_sources)

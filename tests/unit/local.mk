@@ -93,3 +93,22 @@ unit_tests += tests/unit/launcher_options
 tests_unit_launcher_options_SOURCES = tests/unit/launcher_options.c
 tests_unit_launcher_options_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_launcher_options_LDADD = launcher/liblauncher.la $(UNIT_LIBS)
+
+# Ranks as threads over the real rings, under the thread sanitizer, whatever the rest is built with.
+if HAVE_TSAN
+TSAN_CFLAGS = -std=gnu11 -g -O1 -fno-strict-aliasing -fsanitize=thread $(WARN_CFLAGS) $(CMOCKA_CFLAGS)
+unit_tests += tests/unit/pml_tsan
+tests_unit_pml_tsan_SOURCES = tests/unit/pml_threads.c tests/unit/pml_world.c tests/unit/pml_world.h tests/unit/no_bootstrap.c \
+	$(pml_sources) \
+	runtime/base/area.c runtime/base/config.c runtime/base/config_parse.c runtime/base/error.c runtime/base/log.c \
+	runtime/base/process.c runtime/base/request.c runtime/base/rt.c runtime/base/type.c runtime/base/wait.c
+tests_unit_pml_tsan_CFLAGS = $(TSAN_CFLAGS)
+tests_unit_pml_tsan_LDFLAGS = -fsanitize=thread
+tests_unit_pml_tsan_LDADD = $(CMOCKA_LIBS)
+
+unit_tests += tests/unit/ring_tsan
+tests_unit_ring_tsan_SOURCES = tests/unit/ring.c pml/shm/ring.c
+tests_unit_ring_tsan_CFLAGS = $(TSAN_CFLAGS)
+tests_unit_ring_tsan_LDFLAGS = -fsanitize=thread
+tests_unit_ring_tsan_LDADD = $(CMOCKA_LIBS)
+endif
