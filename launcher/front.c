@@ -13,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FRONT_DUMP_NS BASE_NS_PER_S /* between the dump at --timeout and the end */
+#define FRONT_PATIENCE_NS (2 * BASE_NS_PER_S) /* for output, after the grace */
+#define FRONT_DUMP_NS BASE_NS_PER_S           /* between the dump at --timeout and the end */
 
 static void write_line(const char *line, size_t length)
 {
@@ -260,6 +261,26 @@ static void arm(struct event *timer, uint64_t ns)
     event_add(timer, &delay);
 }
 
+static void on_impatience(evutil_socket_t fd, short what, void *arg)
+{
+    struct front *front = arg;
+    (void)fd, (void)what;
+    output_discard(front->output);
+}
+
+void front_end_job(struct front *front, bool at_once)
+{
+    struct frame_writer writer;
+    frame_begin(&writer, MESSAGE_END);
+    frame_put_u8(&writer, at_once);
+    link_send(front->link, &writer);
+    /* A reader of our output that has stopped must not keep a job alive that is to end. */
+    if (at_once)
+        output_discard(front->output);
+    else
+        arm(front->patience, front->options.kill_grace_ns + FRONT_PATIENCE_NS);
+}
+
 /* First the ranks say what they wait for, then they are ended. */
 static void on_timeout(evutil_socket_t fd, short what, void *arg)
 {
@@ -275,10 +296,7 @@ static void on_timeout(evutil_socket_t fd, short what, void *arg)
         arm(front->timeout, FRONT_DUMP_NS);
         return;
     }
-    struct frame_writer writer;
-    frame_begin(&writer, MESSAGE_END);
-    frame_put_u8(&writer, false);
-    link_send(front->link, &writer);
+    front_end_job(front, false);
 }
 
 int front_open_output(struct front *front)
@@ -297,7 +315,9 @@ static int open_loop(struct front *front)
     if ((code = front_start_daemon(front, &fd))) return code;
     front->link = link_open(front->base, fd, &link_events, front);
     front->timeout = evtimer_new(front->base, on_timeout, front);
-    if (!front->link || !front->timeout) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the event loop");
+    front->patience = evtimer_new(front->base, on_impatience, front);
+    if (!front->link || !front->timeout || !front->patience)
+        return base_error(NCCLX_ERR_NO_MEM, "memory is short for the event loop");
     if (front->options.timeout_ns) arm(front->timeout, front->options.timeout_ns);
     return NCCLX_SUCCESS;
 }

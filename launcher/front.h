@@ -39,6 +39,8 @@ struct front {
 
 /* front.c */
 int front_run(struct front *front);
+/* The user wants the end: TERM and, after the grace, KILL for all ranks, or KILL at once. */
+void front_end_job(struct front *front, bool at_once);
 /* Once the number of ranks is known. */
 int front_open_output(struct front *front);
 /* A line on standard error. */

@@ -22,14 +22,6 @@ static void send_signal(struct front *front, int number)
     link_send(front->link, &writer);
 }
 
-static void send_end(struct front *front, bool at_once)
-{
-    struct frame_writer writer;
-    frame_begin(&writer, MESSAGE_END);
-    frame_put_u8(&writer, at_once);
-    link_send(front->link, &writer);
-}
-
 /* TERM for the ranks the first time, KILL the second. */
 static void end_by_signal(struct front *front, int number)
 {
@@ -37,26 +29,10 @@ static void end_by_signal(struct front *front, int number)
     snprintf(text, sizeof text, "%s received: ending the job", report_signal(number));
     front_fail(front, 128 + number, text);
     front->ending = true;
-    send_end(front, front->end_requests++ > 0);
-    if (!front->launched) {
+    if (!front->launched)
         event_base_loopbreak(front->base);
-        return;
-    }
-    if (front->end_requests > 1) {
-        output_discard(front->output);
-        return;
-    }
-    /* A reader of our output that has stopped must not keep a job alive that is to end. */
-    uint64_t ns = front->options.kill_grace_ns + 2 * BASE_NS_PER_S;
-    struct timeval delay = {.tv_sec = (time_t)(ns / BASE_NS_PER_S)};
-    event_add(front->patience, &delay);
-}
-
-static void on_impatience(evutil_socket_t fd, short what, void *arg)
-{
-    struct front *front = arg;
-    (void)fd, (void)what;
-    output_discard(front->output);
+    else
+        front_end_job(front, front->end_requests++ > 0);
 }
 
 static void stop_all(struct front *front)
@@ -116,8 +92,7 @@ int front_open_signals(struct front *front)
     int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (fd < 0) return base_error(NCCLX_ERR_LIMIT, "no descriptor for signals: %s", strerror(errno));
     front->signals = event_new(front->base, fd, EV_READ | EV_PERSIST, on_signal, front);
-    front->patience = evtimer_new(front->base, on_impatience, front);
-    if (!front->signals || !front->patience || event_add(front->signals, NULL))
+    if (!front->signals || event_add(front->signals, NULL))
         return base_error(NCCLX_ERR_NO_MEM, "memory is short for the event loop");
     return NCCLX_SUCCESS;
 }
