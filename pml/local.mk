@@ -1,5 +1,6 @@
 pml_sources = \
 	pml/active.c \
+	pml/available.c pml/available.h \
 	pml/backlog.c \
 	pml/comm.c \
 	pml/internal.h \

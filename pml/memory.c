@@ -4,6 +4,8 @@
 
 #include "pml/memory.h"
 
+#include "pml/available.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -20,9 +22,23 @@ static int short_of(size_t bytes, const char *what)
                       strerror(errno));
 }
 
+/* Blocks below this size are not worth the question. */
+#define ASK_BYTES ((size_t)16 << 20)
+
+static int check_available(size_t bytes)
+{
+    if (bytes < ASK_BYTES) return NCCLX_SUCCESS;
+    uint64_t available = available_memory();
+    if (bytes <= available) return NCCLX_SUCCESS;
+    return base_error(NCCLX_ERR_NO_MEM, "%zu bytes of memory that peers reach: only %llu are available", bytes,
+                      (unsigned long long)available);
+}
+
 static int fill_file(struct pml_memory *block)
 {
     struct rlimit limit;
+    int error = check_available(block->file_bytes);
+    if (error) return error;
     if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < block->file_bytes)
         return base_error(NCCLX_ERR_LIMIT,
                           "the limit on file size (ulimit -f, %llu bytes) is below %zu bytes: raise it",

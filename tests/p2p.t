@@ -17,5 +17,11 @@ for n in 2 5; do
     runs "$n ranks, all that fits in a ring eager" 0 env NCCLX_EAGER_LIMIT=1G ncclxrun -n $n "$program"
     runs "$n ranks, an agent thread" 0 env NCCLX_PROGRESS=thread ncclxrun -n $n "$program"
 done
+runs "a file size limit below the segment is an error" 1 ncclxrun -n 2 sh -c "ulimit -f 100; exec $program"
+like "that names limit and remedy" 'NCCLX_ERR_LIMIT: .*ulimit -f.*raise it' "$err"
+runs "a transport that does not exist is an error" 1 env NCCLX_TRANSPORTS=shm,carrier ncclxrun -n 2 "$program"
+like "that names it" 'NCCLX_ERR_CONFIG: .*"carrier"' "$err"
+runs "a peer that no chosen transport reaches is an error" 1 env NCCLX_TRANSPORTS=self ncclxrun -n 2 "$program"
+like "that names the peer" 'NCCLX_ERR_UNREACHABLE: no transport reaches rank [01]' "$err"
 runs "a job of one without a launcher" 0 "$program"
 done_testing

@@ -123,11 +123,16 @@ static inline void ring_reader_publish(struct ring_reader *reader)
     atomic_store_explicit(&reader->shared->taken, reader->next, memory_order_release);
 }
 
-/* While nothing comes: publishes how far we are, and fetches the line where the next payload will begin, so that it
- * arrives together with its packet and not after it. (More lines than one gain nothing.) */
+/* While nothing comes: publishes how far we are. */
 static inline void ring_idle(struct ring_reader *reader)
 {
     if (reader->next != reader->published) ring_reader_publish(reader);
+}
+
+/* Fetches the line where the next payload will begin, so that it arrives together with its packet and not after it.
+ * (More lines than one gain nothing.) */
+static inline void ring_expect(const struct ring_reader *reader)
+{
     __builtin_prefetch(&reader->shared->payload[reader->payload_next & (reader->payload_bytes - 1)], 0, 3);
 }
 

@@ -17,6 +17,8 @@
 #define EAGER_LIMIT ((size_t)4096)
 /* Packets taken from one peer before the others get their turn. */
 #define BURST 16
+/* With more peers than this their lines would only push each other out of the cache. */
+#define EXPECT_READERS 4
 
 /* ---- Start and end
  * ---------------------------------------------------------------------------------------------------- */
@@ -254,7 +256,9 @@ static int shm_poll(struct pml *pml)
         int burst = 0;
         for (; burst < BURST && (line = ring_peek(&channel->reader)); burst++) take(pml, channel, line);
         events += burst;
-        if (!burst) ring_idle(&channel->reader);
+        if (burst) continue;
+        ring_idle(&channel->reader);
+        if (shm->readers <= EXPECT_READERS) ring_expect(&channel->reader);
     }
     return events;
 }

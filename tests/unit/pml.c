@@ -416,6 +416,22 @@ static void region_access(void **state)
     regions(nothing, PML_ACCESS_MESSAGE, PML_ACCESS_MESSAGE);
 }
 
+/* More than there is: an error, and nobody is killed for it. */
+static void too_much_memory(void **state)
+{
+    (void)state;
+    void *memory = &memory;
+    world_open(&world, 1, NULL);
+    for (int bit = 40; bit < 64; bit++) {
+        assert_int_equal(pml_mem_alloc(&world.rt[0], (size_t)1 << bit, &memory), NCCLX_ERR_NO_MEM);
+        assert_null(memory);
+    }
+    assert_int_equal(pml_mem_alloc(&world.rt[0], SIZE_MAX, &memory), NCCLX_ERR_NO_MEM);
+    assert_int_equal(pml_mem_alloc(&world.rt[0], 0, &memory), 0);
+    assert_null(memory);
+    world_close(&world);
+}
+
 static void hostile_cards(void **state)
 {
     (void)state;
@@ -456,6 +472,7 @@ int main(void)
         cmocka_unit_test(context_not_known_yet),
         cmocka_unit_test(active_messages),
         cmocka_unit_test(region_access),
+        cmocka_unit_test(too_much_memory),
         cmocka_unit_test(hostile_cards),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
