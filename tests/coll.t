@@ -29,4 +29,6 @@ done
 
 # Where peers' memory cannot be mapped, messages do it all.
 runs "no direct access" 0 env NCCLX_SHM_DIRECT=off ncclxrun -n 3 "$program" 6
+
+runs "different arguments are reported" 0 env NCCLX_COLL_BCAST=binomial NCCLX_TIMEOUT=30 ncclxrun -n 2 "$program" mismatch
 done_testing

@@ -1,5 +1,9 @@
 /* coll.c - collectives between processes: blocking ones and several non-blocking ones at a time, on COMM_WORLD, a duplicate and a split, with
- * canaries around every buffer, against what one rank alone computes. Prints nothing when all is well. */
+ * canaries around every buffer, against what one rank alone computes. Prints nothing when all is well.
+ *
+ *     coll [COUNTS]     how many of the counts below are tried
+ *     coll mismatch     what a call with different arguments is told
+ */
 #include <ncclx.h>
 
 #include <stdarg.h>
@@ -320,12 +324,27 @@ static void overlapping_calls(const ncclx_comm_t *comms, unsigned comm_count, un
     }
 }
 
+/* A broadcast of which rank 1 expects less than it gets: rank 1 is told, and nothing hangs. */
+static int mismatch(void)
+{
+    char buf[200] = {0};
+    int rank;
+    if (ncclx_comm_rank(NCCLX_COMM_WORLD, &rank) || ncclx_comm_set_errhandler(NCCLX_COMM_WORLD, NCCLX_ERRORS_RETURN)) return 2;
+    int code = ncclx_coll_bcast(buf, rank == 1 ? 100 : sizeof buf, NCCLX_BYTE, 0, NCCLX_COMM_WORLD);
+    if (code != (rank == 1 ? NCCLX_ERR_MISMATCH : NCCLX_SUCCESS)) {
+        fprintf(stderr, "rank %d: code %d: %s\n", rank, code, ncclx_error_detail());
+        return 1;
+    }
+    return ncclx_finalize() != NCCLX_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
     static const size_t counts[] = {0, 1, 7, 100, 511, 513, 6000, 20000};
     ncclx_comm_t comms[3] = {NCCLX_COMM_WORLD};
     int rank, size;
     size_t count_count = sizeof counts / sizeof counts[0];
+    if (argc > 1 && !strcmp(argv[1], "mismatch")) return ncclx_init(&argc, &argv) ? 2 : mismatch();
     if (argc > 1) count_count = (size_t)atoi(argv[1]);
     if (count_count > sizeof counts / sizeof counts[0] || ncclx_init(&argc, &argv)) return 2;
     ncclx_comm_rank(NCCLX_COMM_WORLD, &rank);
