@@ -8,18 +8,42 @@
 #define LOOK_NS UINT64_C(20000000)
 
 struct bootstrap_call {
+    struct bootstrap_call *next; /* of those whose waiter has left */
     pthread_mutex_t lock;
     pthread_cond_t answered;
     pmix_info_t info[2];
     pmix_value_t *value;
     pmix_status_t status;
     bool done;
-    bool abandoned; /* the waiter has left */
 };
 
-struct bootstrap_call *bootstrap_call_new(void)
+/* Frees those that were left and have been answered since; all of them when PMIx' thread has ended. */
+static void reap(struct bootstrap *boot, bool all)
+{
+    struct bootstrap_call **link = &boot->left;
+    while (*link) {
+        struct bootstrap_call *call = *link;
+        pthread_mutex_lock(&call->lock);
+        bool done = call->done;
+        pthread_mutex_unlock(&call->lock);
+        if (done || all) {
+            *link = call->next;
+            bootstrap_call_drop(call);
+        } else {
+            link = &call->next;
+        }
+    }
+}
+
+void bootstrap_call_release(struct bootstrap *boot)
+{
+    reap(boot, true);
+}
+
+struct bootstrap_call *bootstrap_call_new(struct bootstrap *boot)
 {
     pthread_condattr_t monotonic;
+    reap(boot, false);
     struct bootstrap_call *call = base_calloc(AREA_BOOTSTRAP, 1, sizeof *call);
     if (!call) return NULL;
     pthread_condattr_init(&monotonic);
@@ -66,15 +90,11 @@ static pmix_value_t *copy(const pmix_value_t *value)
 void bootstrap_call_answer(struct bootstrap_call *call, pmix_status_t status, const pmix_value_t *value)
 {
     pthread_mutex_lock(&call->lock);
-    bool abandoned = call->abandoned;
-    if (!abandoned) {
-        call->value = status == PMIX_SUCCESS && value ? copy(value) : NULL;
-        call->status = status == PMIX_SUCCESS && value && !call->value ? PMIX_ERR_NOMEM : status;
-        call->done = true;
-        pthread_cond_signal(&call->answered);
-    }
+    call->value = status == PMIX_SUCCESS && value ? copy(value) : NULL;
+    call->status = status == PMIX_SUCCESS && value && !call->value ? PMIX_ERR_NOMEM : status;
+    call->done = true;
+    pthread_cond_signal(&call->answered);
     pthread_mutex_unlock(&call->lock);
-    if (abandoned) bootstrap_call_drop(call);
 }
 
 static bool sleep_until_answered(struct bootstrap_call *call)
@@ -91,19 +111,10 @@ static bool sleep_until_answered(struct bootstrap_call *call)
     return done;
 }
 
-/* True when the answer came after all. */
-static bool abandon(struct bootstrap_call *call)
-{
-    pthread_mutex_lock(&call->lock);
-    call->abandoned = !call->done;
-    bool done = call->done;
-    pthread_mutex_unlock(&call->lock);
-    return done;
-}
-
-int bootstrap_call_wait(struct bootstrap_call *call, struct ncclx_rt *rt, const char *what, uint64_t timeout_ns, pmix_status_t *status,
+int bootstrap_call_wait(struct bootstrap_call *call, struct bootstrap *boot, const char *what, uint64_t timeout_ns, pmix_status_t *status,
                         pmix_value_t **value)
 {
+    struct ncclx_rt *rt = boot->rt;
     struct base_wait wait;
     int error = NCCLX_SUCCESS;
     bool done;
@@ -119,7 +130,11 @@ int bootstrap_call_wait(struct bootstrap_call *call, struct ncclx_rt *rt, const 
         }
     } while (!done && !error);
     base_wait_end(&wait);
-    if (!done && !abandon(call)) return error;
+    if (!done) {
+        call->next = boot->left;
+        boot->left = call;
+        return error;
+    }
     *status = call->status;
     if (value) {
         *value = call->value;

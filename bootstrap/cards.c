@@ -73,13 +73,13 @@ static int ask(struct bootstrap *boot, int rank, const char *key, uint64_t timeo
 {
     pmix_proc_t proc;
     size_t infos;
-    struct bootstrap_call *call = bootstrap_call_new();
+    struct bootstrap_call *call = bootstrap_call_new(boot);
     if (!call) return base_error(NCCLX_ERR_NO_MEM, "no memory for key %s of rank %d", key, rank);
     int seconds = (int)(timeout_ns / BASE_NS_PER_S) + 1;
     pmix_info_t *info = bootstrap_call_get_info(call, seconds, refresh, &infos);
     PMIX_LOAD_PROCID(&proc, boot->self.nspace, (pmix_rank_t)rank);
     *status = PMIx_Get_nb(&proc, key, info, infos, on_value, call);
-    if (*status == PMIX_SUCCESS) return bootstrap_call_wait(call, boot->rt, "fetching a peer's card", timeout_ns, status, card);
+    if (*status == PMIX_SUCCESS) return bootstrap_call_wait(call, boot, "fetching a peer's card", timeout_ns, status, card);
     bootstrap_call_drop(call);
     return NCCLX_SUCCESS;
 }

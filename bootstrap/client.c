@@ -80,6 +80,7 @@ static void disconnect(struct ncclx_rt *rt)
     struct bootstrap *boot = rt->bootstrap;
     atomic_store(&boot->leaving, true);
     PMIx_Finalize(NULL, 0);
+    bootstrap_call_release(boot);
     bootstrap_segment_release(boot);
     bootstrap_nodes_release(boot);
     base_free(AREA_BOOTSTRAP, boot);
@@ -136,12 +137,12 @@ int bootstrap_fence(struct ncclx_rt *rt)
     /* Slurm 22.05 takes a fence that collects nothing for one of the node's ranks only. What is collected is small: a card a node. */
     bool collect = !rt->job.own_launcher && rt->job.local_size < rt->job.size;
     if (!boot || rt->job.size == 1) return NCCLX_SUCCESS;
-    struct bootstrap_call *call = bootstrap_call_new();
+    struct bootstrap_call *call = bootstrap_call_new(boot);
     if (!call) return base_error(NCCLX_ERR_NO_MEM, "no memory for a fence");
     pmix_info_t *info = bootstrap_call_fence_info(call, collect, &infos);
     status = PMIx_Fence_nb(NULL, 0, info, infos, on_fenced, call);
     if (status == PMIX_SUCCESS) {
-        int error = bootstrap_call_wait(call, rt, "fence of the job", 0, &status, NULL);
+        int error = bootstrap_call_wait(call, boot, "fence of the job", 0, &status, NULL);
         if (error) return error;
     } else {
         bootstrap_call_drop(call);

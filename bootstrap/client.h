@@ -6,11 +6,14 @@
 
 #include <pmix.h>
 
+struct bootstrap_call;
+
 struct bootstrap {
     struct ncclx_rt *rt;
     pmix_proc_t self;
     atomic_bool leaving; /* the server's side of the connection may go: no reason to end the job */
     pmix_info_t events;  /* of the event handlers, which PMIx reads later */
+    struct bootstrap_call *left; /* calls whose waiter has left before the answer */
     bool dirty;          /* put, not yet committed */
     int segment;         /* the node's shared memory, made by this rank; -1 */
     struct bootstrap_nodes *nodes; /* null until asked for */
@@ -19,11 +22,9 @@ struct bootstrap {
 /* ---- One call of PMIx in flight -------------------------------------------------------------------------------
  *
  * The non-blocking form of each call is used, so that a wait sees the job's end, its deadline and a dump request. The
- * answer comes on PMIx' thread, and may come after the wait has given up: whoever is last frees the call. */
+ * answer comes on PMIx' thread, and may come after the wait has given up, or never: such calls are kept until then. */
 
-struct bootstrap_call;
-
-struct bootstrap_call *bootstrap_call_new(void);
+struct bootstrap_call *bootstrap_call_new(struct bootstrap *boot);
 /* PMIx reads the description of a call until it has answered: it lives here. */
 pmix_info_t *bootstrap_call_get_info(struct bootstrap_call *call, int seconds, bool refresh, size_t *count);
 pmix_info_t *bootstrap_call_fence_info(struct bootstrap_call *call, bool collect, size_t *count);
@@ -33,8 +34,10 @@ void bootstrap_call_answer(struct bootstrap_call *call, pmix_status_t status, co
 void bootstrap_call_drop(struct bootstrap_call *call);
 /* Waits for the answer and ends the call. timeout_ns 0: the deadline of NCCLX_TIMEOUT, if any. *status is PMIx' answer; *value, when
  * asked for, is freed with PMIX_VALUE_RELEASE. TIMEOUT or ABORTED when no answer came. `what` names the wait in a dump. */
-int bootstrap_call_wait(struct bootstrap_call *call, struct ncclx_rt *rt, const char *what, uint64_t timeout_ns, pmix_status_t *status,
+int bootstrap_call_wait(struct bootstrap_call *call, struct bootstrap *boot, const char *what, uint64_t timeout_ns, pmix_status_t *status,
                         pmix_value_t **value);
+/* After PMIx_Finalize. */
+void bootstrap_call_release(struct bootstrap *boot);
 
 /* ---- What the server knows ------------------------------------------------------------------------------------ */
 
