@@ -1,4 +1,5 @@
-/* algorithms.h - the algorithms: each builds one rank's steps of builder->problem, for any number of ranks from 2 up, any root and any count. */
+/* algorithms.h - the algorithms: each builds one rank's steps of builder->problem, for any number of ranks from 2
+ * up, any root and any count. */
 #ifndef COLL_ALGORITHMS_H
 #define COLL_ALGORITHMS_H
 
@@ -44,12 +45,12 @@ static inline int ring_before(int rank, int distance, int size)
 
 /* buf from `root` to all along a binomial tree. Messages of round `round`. */
 void bcast_tree(struct builder *builder, struct span buf, int root, unsigned round);
-/* Contributions `input` along a binomial tree, round 0, to rank `first`, which ends with the result in `accumulator`; other inner nodes use theirs
- * for partial results. Keeps the order of ranks if first is 0. */
+/* Contributions `input` along a binomial tree, round 0, to rank `first`, which ends with the result in
+ * `accumulator`; other inner nodes use theirs for partial results. Keeps the order of ranks if first is 0. */
 void reduce_tree(struct builder *builder, struct span input, struct span accumulator, int first);
 
-/* A group of a power of two of ranks, in rank order: the first 2 * extra ranks form pairs, of which the odd one acts for both
- * (Thakur, Rabenseifner and Gropp 2005, section 4.5). */
+/* A group of a power of two of ranks, in rank order: the first 2 * extra ranks form pairs, of which the odd one acts
+ * for both (Thakur, Rabenseifner and Gropp 2005, section 4.5). */
 struct fold {
     int size;  /* of the group */
     int extra; /* ranks left out */
@@ -57,13 +58,15 @@ struct fold {
 };
 struct fold fold_of(const struct coll_problem *problem);
 int fold_real_rank(const struct fold *fold, int rank);
-/* Round 0: the ranks left out hand their contribution to their neighbour. Returns where the rank's partial result is. */
+/* Round 0: the ranks left out hand their contribution to their neighbour. Returns where the rank's partial result
+ * is. */
 struct span fold_in(struct builder *builder, const struct fold *fold, struct span input, struct span accumulator, struct span incoming);
 /* Round 0, the other way: they get the result. */
 void fold_out(struct builder *builder, const struct fold *fold, struct span result);
 
-/* Vector halving with distance doubling: the reduce-scatter half of Rabenseifner's algorithms. piece[k] is what this rank works on after k
- * steps, in elements; piece[levels] of `result` is complete in the end. Uses rounds 1 to levels. Keeps the order of ranks. */
+/* Vector halving with distance doubling: the reduce-scatter half of Rabenseifner's algorithms. piece[k] is what this
+ * rank works on after k steps, in elements; piece[levels] of `result` is complete in the end. Uses rounds 1 to
+ * levels. Keeps the order of ranks. */
 #define HALVING_LEVELS 31
 struct halving {
     int levels;

@@ -31,7 +31,8 @@ void allgather_ring(struct builder *builder)
     }
 }
 
-/* Bruck and others 1997: ceil(log2 size) steps; blocks are kept in the order in which they come, own first, and turned into place at the end. */
+/* Bruck and others 1997: ceil(log2 size) steps; blocks are kept in the order in which they come, own first, and
+ * turned into place at the end. */
 void allgather_bruck(struct builder *builder)
 {
     const struct coll_problem *problem = builder->problem;
@@ -52,9 +53,10 @@ void allgather_bruck(struct builder *builder)
     builder_copy(builder, span_part(held, to_end, from_start), span_of(BUFFER_RECV, 0, from_start));
 }
 
-/* Recursive doubling with the farthest first: the distance halves, so the step with most data goes to the nearest rank, which neighbours in rank
- * order make cheap. Before the step of distance d a rank holds the blocks of the ranks 0, 2d, 4d, ... places before it; it passes on those
- * that the rank d places after it needs. Any number of ranks; blocks travel straight between the receive buffers. */
+/* Recursive doubling with the farthest first: the distance halves, so the step with most data goes to the nearest
+ * rank, which neighbours in rank order make cheap. Before the step of distance d a rank holds the blocks of the
+ * ranks 0, 2d, 4d, ... places before it; it passes on those that the rank d places after it needs. Any number of
+ * ranks; blocks travel straight between the receive buffers. */
 void allgather_recursive_doubling(struct builder *builder)
 {
     int rank = builder->problem->rank, size = builder->problem->size;

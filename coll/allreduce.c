@@ -1,8 +1,9 @@
-/* allreduce.c - contributions of all ranks combined on all. Every element is combined by one rank, or by all in the same order with the same
- * operands, so that all ranks get the same bits. */
+/* allreduce.c - contributions of all ranks combined on all. Every element is combined by one rank, or by all in the
+ * same order with the same operands, so that all ranks get the same bits. */
 #include "coll/algorithms.h"
 
-/* Recursive doubling (Thakur, Rabenseifner and Gropp 2005, section 4.5): in step k partners 2^k apart exchange what they have. */
+/* Recursive doubling (Thakur, Rabenseifner and Gropp 2005, section 4.5): in step k partners 2^k apart exchange what
+ * they have. */
 void allreduce_recursive_doubling(struct builder *builder)
 {
     const struct coll_problem *problem = builder->problem;
@@ -47,8 +48,9 @@ void allreduce_rabenseifner(struct builder *builder)
     fold_out(builder, &fold, result);
 }
 
-/* Ring (Patarasuk and Yuan 2009): each chunk travels round once while contributions are added, starting with the rank after which it is named,
- * and once more complete. Takes operands in ring order, so the operation must be commutative. */
+/* Ring (Patarasuk and Yuan 2009): each chunk travels round once while contributions are added, starting with the
+ * rank after which it is named, and once more complete. Takes operands in ring order, so the operation must be
+ * commutative. */
 void allreduce_ring(struct builder *builder)
 {
     const struct coll_problem *problem = builder->problem;

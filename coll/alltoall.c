@@ -20,8 +20,8 @@ static struct span stable_input(struct builder *builder)
     return copy;
 }
 
-/* Pairwise exchange: in each round every rank has one partner, the same for both, itself included; one block each way is in flight. In place it
- * needs room for one block only. */
+/* Pairwise exchange: in each round every rank has one partner, the same for both, itself included; one block each
+ * way is in flight. In place it needs room for one block only. */
 void alltoall_pairwise(struct builder *builder)
 {
     const struct coll_problem *problem = builder->problem;
@@ -49,13 +49,14 @@ void alltoall_direct(struct builder *builder)
     int rank = builder->problem->rank, size = builder->problem->size;
     struct span input = stable_input(builder), result = whole(builder, BUFFER_RECV);
     builder_join(builder);
-    for (int i = 1; i < size; i++) builder_receive(builder, block_in(builder, result, ring_before(rank, i, size)), ring_before(rank, i, size));
+    for (int i = 1; i < size; i++) builder_receive(builder, block_in(builder, result, ring_before(rank, i, size)),
+                                                   ring_before(rank, i, size));
     for (int i = 1; i < size; i++) builder_send(builder, block_in(builder, input, ring_after(rank, i, size)), ring_after(rank, i, size));
     builder_copy(builder, block_in(builder, input, rank), block_in(builder, result, rank));
 }
 
-/* Bruck and others 1997: block i of `held` has i places to travel; the step of distance d moves those whose i has bit d set. ceil(log2 size) steps,
- * each of about half of all blocks. */
+/* Bruck and others 1997: block i of `held` has i places to travel; the step of distance d moves those whose i has
+ * bit d set. ceil(log2 size) steps, each of about half of all blocks. */
 void alltoall_bruck(struct builder *builder)
 {
     const struct coll_problem *problem = builder->problem;

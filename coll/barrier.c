@@ -1,7 +1,8 @@
 /* barrier.c - no rank leaves before all have come. */
 #include "coll/algorithms.h"
 
-/* Dissemination (Hensgen, Finkel and Manber 1988): in round k each rank tells the one 2^k places on all it has heard of. */
+/* Dissemination (Hensgen, Finkel and Manber 1988): in round k each rank tells the one 2^k places on all it has heard
+ * of. */
 void barrier_dissemination(struct builder *builder)
 {
     int rank = builder->problem->rank, size = builder->problem->size;

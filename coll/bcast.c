@@ -1,8 +1,8 @@
 /* bcast.c - one rank's buffer to all. */
 #include "coll/algorithms.h"
 
-/* The pipeline sends pieces of this size, more when the buffer is so large that there would be too many of them: large enough to run at full
- * bandwidth, small enough that the chain fills quickly. */
+/* The pipeline sends pieces of this size, more when the buffer is so large that there would be too many of them:
+ * large enough to run at full bandwidth, small enough that the chain fills quickly. */
 #define PIPELINE_PIECE ((size_t)128 << 10)
 #define PIPELINE_MOST_PIECES 64
 
@@ -36,8 +36,8 @@ static struct span blocks(const struct builder *builder, int64_t first, int64_t 
     return span_of(BUFFER_RECV, begin, stop - begin);
 }
 
-/* Scatter along a binomial tree, then all-gather on a ring (Van de Geijn; Thakur, Rabenseifner and Gropp 2005, section 4.2). Ranks and blocks
- * are counted from the root. */
+/* Scatter along a binomial tree, then all-gather on a ring (Van de Geijn; Thakur, Rabenseifner and Gropp 2005,
+ * section 4.2). Ranks and blocks are counted from the root. */
 void bcast_scatter_allgather(struct builder *builder)
 {
     int root = builder->problem->root, size = builder->problem->size, relative = ring_before(builder->problem->rank, root, size);

@@ -99,7 +99,8 @@ static size_t slot_bytes(const struct coll_problem *problem)
     return problem->name == COLL_ALLTOALL ? problem->bytes * (size_t)problem->size : problem->bytes;
 }
 
-/* Whether the order of operands shows in the result: then the same call must take the same way from the first time on. */
+/* Whether the order of operands shows in the result: then the same call must take the same way from the first time
+ * on. */
 static bool order_shows(const struct coll_problem *problem)
 {
     if (!problem->op || problem->op == NCCLX_MIN || problem->op == NCCLX_MAX) return false;
@@ -121,7 +122,8 @@ int coll_run(struct ncclx_comm *comm, const struct coll_args *args)
     int error = segments_get(comm, problem.name == COLL_BARRIER ? 0 : slot_bytes(&problem), order_shows(&problem), &shared);
     if (error) return error;
     if (!shared) return run_schedule(comm, &problem, args);
-    if (shared->error) return base_error(shared->error, "an earlier collective on %s failed; the communicator is of no more use", comm->name);
+    if (shared->error)
+        return base_error(shared->error, "an earlier collective on %s failed; the communicator is of no more use", comm->name);
     shared->call = call_name(args->name);
     return algorithm->run(shared, &problem, args->sendbuf, args->recvbuf);
 }

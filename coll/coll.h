@@ -1,8 +1,8 @@
 /* coll - collectives: schedules built by short functions, one algorithm each, and the executor that runs them.
  *
- * Owns: schedules, the algorithm tables, per-communicator tag sequence. Never: touches a transport other than through pml.h.
- * Threads: the rank's lock is held. Blocking calls give it up while they wait. Callers have checked the arguments: types, ops and roots are
- * valid, sizes in bytes do not overflow.
+ * Owns: schedules, the algorithm tables, per-communicator tag sequence. Never: touches a transport other than
+ * through pml.h. Threads: the rank's lock is held. Blocking calls give it up while they wait. Callers have checked
+ * the arguments: types, ops and roots are valid, sizes in bytes do not overflow.
  */
 #ifndef COLL_H
 #define COLL_H
@@ -36,7 +36,8 @@ int coll_start(struct ncclx_comm *comm, const struct coll_args *args, struct ncc
 int coll_barrier(struct ncclx_comm *comm);
 int coll_allgather_bytes(struct ncclx_comm *comm, const void *mine, void *all, size_t bytes);
 
-/* For ncclx-info --coll: which algorithm a collective of this size takes, and why. Freed with base_free(AREA_COLL, ...). */
+/* For ncclx-info --coll: which algorithm a collective of this size takes, and why. Freed with base_free(AREA_COLL,
+ * ...). */
 char *coll_explain(const struct base_config *config, int ranks);
 
 #endif

@@ -22,7 +22,8 @@ void executor_prepare(struct executor *executor, const struct schedule *schedule
 static void make_ready(struct executor *executor, uint32_t step)
 {
     executor->ready[executor->ready_count++] = step;
-    if (PLANTED_BUG(BUG_STEP_TWICE) && executor->schedule->steps[step].kind == STEP_SEND && executor->schedule->steps[step].dependencies > 1)
+    if (PLANTED_BUG(BUG_STEP_TWICE) && executor->schedule->steps[step].kind == STEP_SEND &&
+        executor->schedule->steps[step].dependencies > 1)
         executor->ready[executor->ready_count++] = step;
 }
 

@@ -1,4 +1,5 @@
-/* executor.h - runs a schedule: the pure state machine. Events in (start, a step's completion), actions out (the next step to begin).
+/* executor.h - runs a schedule: the pure state machine. Events in (start, a step's completion), actions out (the
+ * next step to begin).
  *
  *     executor_start(&executor);
  *     while (!executor_done(&executor)) {
@@ -36,7 +37,8 @@ static inline bool executor_done(const struct executor *executor)
     return executor->left == 0;
 }
 
-/* Tags: 16 bits for the collective's number on its communicator, 15 for the round. So up to EXECUTOR_OVERLAP collectives may be in flight. */
+/* Tags: 16 bits for the collective's number on its communicator, 15 for the round. So up to EXECUTOR_OVERLAP
+ * collectives may be in flight. */
 #define EXECUTOR_OVERLAP 32768u
 int executor_tag(uint32_t sequence, unsigned round);
 

@@ -1,4 +1,5 @@
-/* halving.c - the parts of Rabenseifner's reduce and all-reduce (Thakur, Rabenseifner and Gropp 2005, section 4.5), for any number of ranks. */
+/* halving.c - the parts of Rabenseifner's reduce and all-reduce (Thakur, Rabenseifner and Gropp 2005, section 4.5),
+ * for any number of ranks. */
 #include "coll/algorithms.h"
 
 struct fold fold_of(const struct coll_problem *problem)

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Idle schedules kept for a communicator: enough for the loop of a program; more than this much memory is not held idle. */
+/* Idle schedules kept for a communicator: enough for the loop of a program; more than this much memory is not held
+ * idle. */
 #define KEEP_OPERATIONS 16
 #define KEEP_BYTES ((size_t)16 << 20)
 

@@ -1,4 +1,5 @@
-/* operation.h - a collective in flight: a schedule, its executor, and the messages that run it. The driver of the executor's state machine. */
+/* operation.h - a collective in flight: a schedule, its executor, and the messages that run it. The driver of the
+ * executor's state machine. */
 #ifndef COLL_OPERATION_H
 #define COLL_OPERATION_H
 

@@ -27,8 +27,8 @@ static struct span accumulator_of(struct builder *builder, bool at_root)
     return at_root ? span_of(BUFFER_RECV, 0, bytes) : builder_scratch(builder, bytes);
 }
 
-/* Binomial tree, its root at the call's root when the order of operands is free; else at rank 0, which keeps the order of ranks, and one message
- * more to the root. */
+/* Binomial tree, its root at the call's root when the order of operands is free; else at rank 0, which keeps the
+ * order of ranks, and one message more to the root. */
 void reduce_binomial(struct builder *builder)
 {
     const struct coll_problem *problem = builder->problem;

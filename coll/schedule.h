@@ -1,8 +1,9 @@
 /* schedule.h - a collective as a graph of steps, and the builder that the algorithms use.
  *
- * An algorithm is written as the text book writes it: one rank's sends, receives and reductions in order. The builder finds out which of them
- * really depend on each other, from the memory that each reads and writes; steps that do not may run at the same time. Steps name buffers, not
- * addresses, so one schedule serves every call with the same arguments, whatever its buffers.
+ * An algorithm is written as the text book writes it: one rank's sends, receives and reductions in order. The
+ * builder finds out which of them really depend on each other, from the memory that each reads and writes; steps
+ * that do not may run at the same time. Steps name buffers, not addresses, so one schedule serves every call with
+ * the same arguments, whatever its buffers.
  *
  * Pure: no communication, no clock; memory only while a schedule is built.
  */
@@ -11,7 +12,8 @@
 
 #include "coll/coll.h"
 
-/* What is to be done, as this rank sees it. Everything but rank is the same on all ranks (in_place of a reduce: the root's). */
+/* What is to be done, as this rank sees it. Everything but rank is the same on all ranks (in_place of a reduce: the
+ * root's). */
 struct coll_problem {
     enum coll_name name;
     int rank, size, root;
@@ -51,7 +53,8 @@ struct step {
     uint32_t dependencies;                     /* steps that this one waits for */
 };
 
-/* Rounds that a tag can tell apart (executor.h). More may be used as long as messages of the same number modulo this are received in order. */
+/* Rounds that a tag can tell apart (executor.h). More may be used as long as messages of the same number modulo this
+ * are received in order. */
 #define SCHEDULE_ROUNDS 32768u
 
 struct schedule {
@@ -97,8 +100,8 @@ void builder_finish(struct builder *builder, struct span result);
 /* Empty messages, for barriers. */
 void builder_send_token(struct builder *builder, int peer);
 void builder_receive_token(struct builder *builder, int peer);
-/* The round of the sends and receives that follow: both ends of a message give the same, and two messages from one rank to another differ in it
- * unless they are received in the order in which they are sent. */
+/* The round of the sends and receives that follow: both ends of a message give the same, and two messages from one
+ * rank to another differ in it unless they are received in the order in which they are sent. */
 void builder_round(struct builder *builder, unsigned round);
 void builder_join(struct builder *builder);
 

@@ -3,7 +3,8 @@
 
 #include "coll/operation.h"
 
-/* A communicator's segment is made at its so many-th call that would use it: one that is used once or twice is not worth it. */
+/* A communicator's segment is made at its so many-th call that would use it: one that is used once or twice is not
+ * worth it. */
 #define CALLS_BEFORE 4
 #define SMALL_BYTES ((size_t)2 * SHARED_PAGE - SHARED_APART)
 #define SMALL_SLOTS 8
@@ -11,7 +12,8 @@
 #define LARGE_SLOTS 4
 /* With more ranks than this, large slots are a quarter as large. */
 #define MANY_RANKS 16
-/* A rank that ends waits so long for others to leave its segments: they are on their way out too, unless they have died. */
+/* A rank that ends waits so long for others to leave its segments: they are on their way out too, unless they have
+ * died. */
 #define LEAVE_NS (2 * BASE_NS_PER_S)
 
 struct segment_header {
@@ -78,7 +80,8 @@ static bool reach_memory(struct ncclx_comm *comm, struct segment *segment, size_
 static int agree(struct ncclx_comm *comm, bool mine, bool *all)
 {
     uint8_t yes = mine;
-    struct coll_args args = {.name = COLL_ALLREDUCE, .sendbuf = NCCLX_IN_PLACE, .recvbuf = &yes, .count = 1, .type = NCCLX_UINT8, .op = NCCLX_MIN};
+    struct coll_args args = {.name = COLL_ALLREDUCE, .sendbuf = NCCLX_IN_PLACE, .recvbuf = &yes, .count = 1,
+                             .type = NCCLX_UINT8, .op = NCCLX_MIN};
     int error = coll_run_schedule(comm, &args);
     *all = yes;
     return error;

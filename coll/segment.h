@@ -1,4 +1,5 @@
-/* segment.h - the memory that ranks of a node share for one communicator's collectives (shared.h): made when it is worth it, by all or by none. */
+/* segment.h - the memory that ranks of a node share for one communicator's collectives (shared.h): made when it is
+ * worth it, by all or by none. */
 #ifndef COLL_SEGMENT_H
 #define COLL_SEGMENT_H
 
@@ -18,8 +19,8 @@ struct segments {
 
 /* All ranks of comm are on this node, not too many, and no segment has failed. */
 bool segments_possible(struct ncclx_comm *comm);
-/* For slots that hold `bytes`, or parts of them. *shared is null while there is none: the caller takes another way. at_once: makes one at the
- * first call already. Collective over comm. */
+/* For slots that hold `bytes`, or parts of them. *shared is null while there is none: the caller takes another way.
+ * at_once: makes one at the first call already. Collective over comm. */
 int segments_get(struct ncclx_comm *comm, size_t bytes, bool at_once, struct shared **shared);
 /* The communicator ends here; it may still be in use by others. */
 void segments_end(struct ncclx_comm *comm);

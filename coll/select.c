@@ -11,9 +11,10 @@
 #define ANY_RANKS INT_MAX
 #define KIB ((size_t)1024)
 
-/* Limits are where the algorithms crossed between processes of one node with two cores, for two ranks and for more; between nodes start-up costs
- * are higher and the small-message algorithms hold out longer, so that a limit of this order is right there too (Thakur, Rabenseifner and Gropp
- * 2005, figures 8 to 12). Two ranks copy a long vector once through pml, and twice through shared memory. */
+/* Limits are where the algorithms crossed between processes of one node with two cores, for two ranks and for more;
+ * between nodes start-up costs are higher and the small-message algorithms hold out longer, so that a limit of this
+ * order is right there too (Thakur, Rabenseifner and Gropp 2005, figures 8 to 12). Two ranks copy a long vector once
+ * through pml, and twice through shared memory. */
 static const struct coll_algorithm barrier_table[] = {
     {"shared", NULL, shared_barrier, 2, ANY_RANKS, ANY_SIZE, false},
     {"dissemination", barrier_dissemination, NULL, 2, ANY_RANKS, ANY_SIZE, false},
@@ -169,7 +170,8 @@ static void explain_entry(struct text *text, const struct coll_algorithm *algori
     if (algorithm->run && algorithm->most_bytes == ANY_SIZE)
         add(text, "  %-20s blocking calls of ranks that share a node; otherwise:\n", algorithm->name);
     else if (algorithm->run)
-        add(text, "  %-20s up to %zu bytes, blocking calls of ranks that share a node; otherwise:\n", algorithm->name, algorithm->most_bytes);
+        add(text, "  %-20s up to %zu bytes, blocking calls of ranks that share a node; otherwise:\n", algorithm->name,
+            algorithm->most_bytes);
     else if (algorithm->most_bytes != ANY_SIZE)
         add(text, "  %-20s up to %zu bytes%s\n", algorithm->name, algorithm->most_bytes, mostly);
     else if (*from)

@@ -1,4 +1,5 @@
-/* select.h - which algorithm serves a collective. The choice depends only on what all ranks share, so all of them make the same. */
+/* select.h - which algorithm serves a collective. The choice depends only on what all ranks share, so all of them
+ * make the same. */
 #ifndef COLL_SELECT_H
 #define COLL_SELECT_H
 
@@ -25,8 +26,8 @@ struct coll_choice {
 };
 int coll_choice_read(struct coll_choice *choice, const struct base_config *config);
 
-/* The bytes by which algorithms are told apart: one rank's vector (bcast, reduce, allreduce), what each rank receives (allgather), one block
- * (alltoall). */
+/* The bytes by which algorithms are told apart: one rank's vector (bcast, reduce, allreduce), what each rank
+ * receives (allgather), one block (alltoall). */
 size_t coll_measure(const struct coll_problem *problem);
 bool coll_can(const struct coll_algorithm *algorithm, const struct coll_problem *problem);
 /* One that was asked for but cannot do the case (coll_can) gives way to the automatic choice. Never null. */

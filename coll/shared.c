@@ -1,12 +1,12 @@
-/* shared.c - collectives by loads and stores: each rank writes what it gives, all read what they need. Results are combined in rank order, by
- * everyone alike. */
+/* shared.c - collectives by loads and stores: each rank writes what it gives, all read what they need. Results are
+ * combined in rank order, by everyone alike. */
 #include "coll/shared.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* A reduction is shared out when that saves each rank, or the root, the combining of more bytes than this: then each rank combines a piece, and
- * those who want the result copy the pieces, which costs a second hand-over and a copy. */
+/* A reduction is shared out when that saves each rank, or the root, the combining of more bytes than this: then each
+ * rank combines a piece, and those who want the result copy the pieces, which costs a second hand-over and a copy. */
 #define SHARE_OUT_BYTES ((size_t)8192)
 #define SHARE_OUT_ROOT_BYTES ((size_t)65536)
 /* Looks at a slot before progress is driven too: a few hand-overs of a cache line between cores. */
@@ -175,7 +175,8 @@ int shared_allgather(struct shared *shared, const struct coll_problem *problem, 
 }
 
 /* One part of an all-to-all: bytes [done, done + bytes) of every block. The own block goes straight. */
-static int alltoall_part(struct shared *shared, const struct coll_problem *problem, const char *input, char *result, size_t done, size_t bytes)
+static int alltoall_part(struct shared *shared, const struct coll_problem *problem, const char *input, char *result,
+                         size_t done, size_t bytes)
 {
     size_t size = (size_t)shared->size, own = (size_t)shared->rank, all = size * bytes;
     int error = enter(shared);
@@ -210,7 +211,8 @@ int shared_alltoall(struct shared *shared, const struct coll_problem *problem, c
 /* ---- Reductions ------------------------------------------------------------------------------------------------- */
 
 /* out = what ranks 0, 1, ... gave at `offset` of their data, combined in this order. */
-static void combine(const struct shared *shared, const struct coll_problem *problem, size_t data_bytes, size_t offset, char *out, size_t bytes)
+static void combine(const struct shared *shared, const struct coll_problem *problem, size_t data_bytes, size_t offset,
+                    char *out, size_t bytes)
 {
     size_t count = bytes / problem->element_bytes;
     const char *sum = given(shared, 0, data_bytes) + offset;
@@ -269,7 +271,9 @@ static int reduce_parts(struct shared *shared, const struct coll_problem *proble
         size_t bytes = smaller(problem->bytes - done, most);
         bool share_out = bytes * (size_t)(shared->size - 2) > (problem->name == COLL_REDUCE ? SHARE_OUT_ROOT_BYTES : SHARE_OUT_BYTES);
         char *out = result ? result + done : NULL;
-        int error = share_out ? reduce_shared_out(shared, problem, input + done, out, bytes) : reduce_flat(shared, problem, input + done, out, bytes);
+        int error = share_out ? reduce_shared_out(shared, problem, input + done, out, bytes) : reduce_flat(shared,
+                                                                                                           problem,
+                                                                                                               input + done, out, bytes);
         if (error) return error;
     }
     return NCCLX_SUCCESS;

@@ -1,11 +1,13 @@
 /* shared.h - collectives of ranks that share a node, by loads and stores in a segment of the communicator's own.
  *
- * Each rank has a row of slots. The collectives, and the parts of long ones, are numbered; part number n uses slot n % slots of each row.
- * A rank writes its data, then the slot's number, which tells that the data is there and that the rank has ended everything before part n.
- * Nobody else writes to a row. A slot is used again when every rank has entered a part after the one that used it last, so nobody waits
- * for readers: as many parts as there are slots may be under way.
+ * Each rank has a row of slots. The collectives, and the parts of long ones, are numbered; part number n uses slot n
+ * % slots of each row. A rank writes its data, then the slot's number, which tells that the data is there and that
+ * the rank has ended everything before part n. Nobody else writes to a row. A slot is used again when every rank has
+ * entered a part after the one that used it last, so nobody waits for readers: as many parts as there are slots may
+ * be under way.
  *
- * Blocking calls only. The segment is made when a communicator calls such collectives repeatedly, by rank 0, and goes when all have left.
+ * Blocking calls only. The segment is made when a communicator calls such collectives repeatedly, by rank 0, and
+ * goes when all have left.
  */
 #ifndef COLL_SHARED_H
 #define COLL_SHARED_H
@@ -18,8 +20,9 @@
 /* Bytes of a slot's data that fit beside its number: one cache line carries both. */
 #define SHARED_INLINE (SHARED_LINE - sizeof(uint64_t))
 #define SHARED_MOST_RANKS 64
-/* Where data begins in its pages: far from the places in a page where users' large buffers begin. Processors take a load for one that depends on
- * a store still under way when the two lie at the same place of different pages, and copies get several times slower. */
+/* Where data begins in its pages: far from the places in a page where users' large buffers begin. Processors take a
+ * load for one that depends on a store still under way when the two lie at the same place of different pages, and
+ * copies get several times slower. */
 #define SHARED_PAGE 4096
 #define SHARED_APART 2048
 

@@ -1,5 +1,6 @@
-/* coll.c - collectives between processes: blocking ones and several non-blocking ones at a time, on COMM_WORLD, a duplicate and a split, with
- * canaries around every buffer, against what one rank alone computes. Prints nothing when all is well.
+/* coll.c - collectives between processes: blocking ones and several non-blocking ones at a time, on COMM_WORLD, a
+ * duplicate and a split, with canaries around every buffer, against what one rank alone computes. Prints nothing
+ * when all is well.
  *
  *     coll [COUNTS]     how many of the counts below are tried
  *     coll mismatch     what a call with different arguments is told
@@ -40,7 +41,8 @@ static unsigned calls;
 static void __attribute__((format(printf, 2, 3), noreturn)) fail(const struct call *call, const char *format, ...)
 {
     va_list args;
-    fprintf(stderr, "%s of %zu (operands %d), root %d, in place %d, call %u, rank %d of %d: ", kind_name[call->kind], call->count, call->operands,
+    fprintf(stderr, "%s of %zu (operands %d), root %d, in place %d, call %u, rank %d of %d: ", kind_name[call->kind],
+            call->count, call->operands,
             call->root, call->in_place, call->number, call->rank, call->size);
     va_start(args, format);
     vfprintf(stderr, format, args);
@@ -159,7 +161,8 @@ static char *make_buffer(size_t bytes)
 static void check_canaries(const struct call *call, const char *block, size_t bytes)
 {
     for (size_t i = 0; i < CANARY_BYTES; i++)
-        if ((unsigned char)block[i] != CANARY || (unsigned char)block[CANARY_BYTES + bytes + i] != CANARY) fail(call, "wrote outside a buffer");
+        if ((unsigned char)block[i] != CANARY || (unsigned char)block[CANARY_BYTES + bytes + i] != CANARY) fail(call,
+                                                                                                                "wrote outside a buffer");
 }
 
 static void prepare(struct call *call)
@@ -195,7 +198,8 @@ static void begin(struct call *call, int blocking)
     switch (call->kind) {
     case BARRIER: must(call, blocking ? ncclx_coll_barrier(comm) : ncclx_coll_ibarrier(comm, request)); break;
     case BCAST:
-        must(call, blocking ? ncclx_coll_bcast(recv, n, type, call->root, comm) : ncclx_coll_ibcast(recv, n, type, call->root, comm, request));
+        must(call, blocking ? ncclx_coll_bcast(recv, n, type, call->root, comm) : ncclx_coll_ibcast(recv, n, type,
+                                                                                                    call->root, comm, request));
         break;
     case REDUCE:
         must(call, blocking ? ncclx_coll_reduce(send, recv, n, type, op_of(call), call->root, comm)
@@ -208,7 +212,8 @@ static void begin(struct call *call, int blocking)
     case ALLGATHER:
         must(call, blocking ? ncclx_coll_allgather(send, recv, n, type, comm) : ncclx_coll_iallgather(send, recv, n, type, comm, request));
         break;
-    default: must(call, blocking ? ncclx_coll_alltoall(send, recv, n, type, comm) : ncclx_coll_ialltoall(send, recv, n, type, comm, request));
+    default: must(call, blocking ? ncclx_coll_alltoall(send, recv, n, type, comm) : ncclx_coll_ialltoall(send, recv, n,
+                                                                                                         type, comm, request));
     }
 }
 

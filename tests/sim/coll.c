@@ -1,5 +1,5 @@
-/* coll.c - the schedule executor in virtual time: several collectives at once on up to 33 ranks (a few times hundreds), with delays of three
- * orders of magnitude; and the bugs that this must find. */
+/* coll.c - the schedule executor in virtual time: several collectives at once on up to 33 ranks (a few times
+ * hundreds), with delays of three orders of magnitude; and the bugs that this must find. */
 #include "tests/sim/coll_world.h"
 #include "tests/sim/engine.h"
 

@@ -220,7 +220,8 @@ static void check_result(struct coll_world *world, int rank, int which)
         const char *got = buffer(collective, BUFFER_RECV) + i * bytes;
         expected(world, c, rank, i, collective->started - 1, wanted);
         bool right = type_of(c) == NCCLX_FLOAT ? nearly(got, wanted) : !memcmp(got, wanted, bytes);
-        if (!right) complain(world, "%s %s of %zu, %d ranks, root %d%s: rank %d, element %zu is wrong", coll_name_text(c->name), c->algorithm->name,
+        if (!right) complain(world, "%s %s of %zu, %d ranks, root %d%s: rank %d, element %zu is wrong",
+                             coll_name_text(c->name), c->algorithm->name,
                              c->count, world->size, c->root, c->in_place ? ", in place" : "", rank, i);
     }
 }
@@ -348,7 +349,8 @@ static void drive(struct coll_world *world, int rank, int which)
         for (int i = 0; i < world->count; i++) ask_to_start(world, rank, 0);
 }
 
-/* Collectives start in the same order on all ranks: the event says that the next one may. A second round begins when the last has ended. */
+/* Collectives start in the same order on all ranks: the event says that the next one may. A second round begins when
+ * the last has ended. */
 static void start(struct coll_world *world, int rank)
 {
     struct rank *here = &world->ranks[rank];
@@ -390,7 +392,8 @@ void coll_world_check(struct coll_world *world)
             const struct coll_world_case *c = &world->cases[which];
             const struct collective *collective = &world->ranks[rank].collective[which], *first = &world->ranks[0].collective[which];
             if (collective->ended != c->starts)
-                complain(world, "%s %s of %zu, %d ranks, root %d: rank %d waits for ever, %u steps left", coll_name_text(c->name), c->algorithm->name,
+                complain(world, "%s %s of %zu, %d ranks, root %d: rank %d waits for ever, %u steps left",
+                         coll_name_text(c->name), c->algorithm->name,
                          c->count, world->size, c->root, rank, collective->executor.left);
             else if (c->name == COLL_ALLREDUCE &&
                      memcmp(buffer(collective, BUFFER_RECV), buffer(first, BUFFER_RECV), collective->bytes[BUFFER_RECV]))

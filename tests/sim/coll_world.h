@@ -1,7 +1,9 @@
-/* coll_world.h - ranks that run schedules over a network of the test's own, in whatever order the test wants its events to happen.
+/* coll_world.h - ranks that run schedules over a network of the test's own, in whatever order the test wants its
+ * events to happen.
  *
- * The network is as unkind as pml may be: a receive buffer is garbage from the moment it is posted, data of a long message is read from
- * the sender only when it is matched, messages between two ranks keep their order and nothing else does.
+ * The network is as unkind as pml may be: a receive buffer is garbage from the moment it is posted, data of a long
+ * message is read from the sender only when it is matched, messages between two ranks keep their order and nothing
+ * else does.
  */
 #ifndef SIM_COLL_WORLD_H
 #define SIM_COLL_WORLD_H

@@ -1,5 +1,5 @@
-/* coll_schedule.c - every algorithm, for every number of ranks, root and count, over a network that delivers in random order, against a serial
- * reference with canaries around all buffers. */
+/* coll_schedule.c - every algorithm, for every number of ranks, root and count, over a network that delivers in
+ * random order, against a serial reference with canaries around all buffers. */
 #include "tests/sim/coll_world.h"
 
 #include <setjmp.h>
@@ -145,7 +145,8 @@ static void test_alltoall(void **state)
     test_collective(COLL_ALLTOALL);
 }
 
-/* Around the sizes where an algorithm cuts a buffer into another number of pieces, and with counts that do not divide. */
+/* Around the sizes where an algorithm cuts a buffer into another number of pieces, and with counts that do not
+ * divide. */
 static void test_long_vectors(void **state)
 {
     (void)state;
@@ -155,7 +156,8 @@ static void test_long_vectors(void **state)
         for (const struct coll_algorithm *algorithm = coll_algorithms(names[n]); algorithm->name; algorithm++)
             for (size_t i = 0; i < 4 && algorithm->build; i++)
                 for (int size = 2; size <= 5; size++)
-                    run(size, &(struct coll_world_case){.name = names[n], .algorithm = algorithm, .root = size / 2, .count = counts[i], .starts = 1}, 1,
+                    run(size, &(struct coll_world_case){.name = names[n], .algorithm = algorithm, .root = size / 2,
+                                                        .count = counts[i], .starts = 1}, 1,
                         counts[i] + (uint64_t)size);
 }
 
@@ -163,7 +165,8 @@ static void test_long_vectors(void **state)
 
 static struct coll_problem problem(enum coll_name name, int size, size_t bytes, bool commutative)
 {
-    return (struct coll_problem){.name = name, .size = size, .count = bytes, .element_bytes = 1, .bytes = bytes, .commutative = commutative};
+    return (struct coll_problem){.name = name, .size = size, .count = bytes, .element_bytes = 1, .bytes = bytes,
+                                 .commutative = commutative};
 }
 
 static void test_every_case_has_an_algorithm(void **state)

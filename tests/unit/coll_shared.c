@@ -1,5 +1,5 @@
-/* coll_shared.c - shared-memory collectives with threads as ranks: many calls in a row, so that slots are used again and again, with parts of every
- * size, against a serial reference. */
+/* coll_shared.c - shared-memory collectives with threads as ranks: many calls in a row, so that slots are used again
+ * and again, with parts of every size, against a serial reference. */
 #include "coll/shared.h"
 
 #include <pthread.h>
@@ -106,7 +106,8 @@ static void check(struct member *member, const struct coll_problem *problem, con
     for (size_t i = 0; i < count; i++) {
         struct line wanted = expected(problem, i, call);
         if (!memcmp(&wanted, &result[i], sizeof wanted)) continue;
-        snprintf(member->failure, sizeof member->failure, "collective %d of %zu, call %u: rank %d of %d, element %zu is wrong", (int)problem->name,
+        snprintf(member->failure, sizeof member->failure,
+                 "collective %d of %zu, call %u: rank %d of %d, element %zu is wrong", (int)problem->name,
                  problem->count, call, member->rank, problem->size, i);
         return;
     }
@@ -114,7 +115,8 @@ static void check(struct member *member, const struct coll_problem *problem, con
 
 static void one_call(struct member *member, struct shared *shared, unsigned call, unsigned *common, unsigned *private)
 {
-    static const shared_fn run[COLL_NAMES] = {shared_barrier, shared_bcast, shared_reduce, shared_allreduce, shared_allgather, shared_alltoall};
+    static const shared_fn run[COLL_NAMES] = {shared_barrier, shared_bcast, shared_reduce, shared_allreduce,
+                                              shared_allgather, shared_alltoall};
     static const size_t counts[] = {1, 2, 3, 4, 16, 17, 100, MOST_COUNT};
     int size = member->team->size;
     struct coll_problem problem = {.name = (enum coll_name)draw(common, COLL_NAMES), .rank = member->rank, .size = size};
@@ -147,7 +149,8 @@ static void *member_main(void *arg)
     struct member *member = arg;
     struct shared shared;
     unsigned common = member->team->seed, private = member->team->seed * 31 + (unsigned)member->rank;
-    shared_prepare(&shared, &member->rt, member->team->memory, member->rank, member->team->size, member->team->slots, member->team->data_bytes);
+    shared_prepare(&shared, &member->rt, member->team->memory, member->rank, member->team->size, member->team->slots,
+                   member->team->data_bytes);
     shared.call = "test";
     for (unsigned call = 0; call < CALLS && !member->failure[0]; call++) one_call(member, &shared, call, &common, &private);
     return NULL;
