@@ -7,6 +7,7 @@ examples=$top_builddir/examples
 if [ -z "${INSIDE_SLURM-}" ]; then
     reason=$("$top_srcdir/tests/slurm-cluster" true 2>&1); status=$?
     [ $status = 77 ] && skip_all "$reason"
+    rm -rf "$scratch" # exec runs no trap
     INSIDE_SLURM=inside exec "$top_srcdir/tests/slurm-cluster" "${BASH_SOURCE[0]}"
 fi
 
