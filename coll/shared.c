@@ -69,10 +69,7 @@ int shared_wait_slow(struct shared *shared, int rank, uint64_t number)
     }
     shared->waits_for = rank;
     base_wait_begin(&wait, shared->rt, shared->call, describe, shared);
-    while (!error && atomic_load_explicit(&slot->number, memory_order_acquire) < number) {
-        if (base_progress(shared->rt)) wait.rounds = 0;
-        else error = base_wait_idle(&wait);
-    }
+    while (!error && atomic_load_explicit(&slot->number, memory_order_acquire) < number) error = base_wait_step(&wait);
     base_wait_end(&wait);
     if (error) shared->error = error;
     return error;

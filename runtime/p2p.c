@@ -207,8 +207,8 @@ static int wait_for_message(const struct probe *probe, const char *call, struct 
     int error = pml_probe(probe->comm, PML_USER, probe->source, probe->tag, &found, message, status);
     while (!found && !error) {
         if (base_progress(rt)) {
-            wait.rounds = 0;
-            error = pml_probe(probe->comm, PML_USER, probe->source, probe->tag, &found, message, status);
+            error = base_wait_busy(&wait);
+            if (!error) error = pml_probe(probe->comm, PML_USER, probe->source, probe->tag, &found, message, status);
         } else {
             error = base_wait_idle(&wait);
             /* Another thread may have made the progress meanwhile. */

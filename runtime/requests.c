@@ -239,7 +239,7 @@ static int wait_for_any(struct ncclx_rt *rt, const struct request_list *list, co
     if (*index < list->count) return NCCLX_SUCCESS;
     base_wait_begin(&wait, rt, call, describe_list, list);
     while ((*index = next_complete(list, 0)) == list->count && !error) {
-        if (base_progress(rt)) wait.rounds = 0;
+        if (base_progress(rt)) error = base_wait_busy(&wait);
         else error = base_wait_idle(&wait);
     }
     base_wait_end(&wait);

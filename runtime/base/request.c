@@ -38,9 +38,9 @@ int base_request_wait(struct ncclx_request *request, const char *call)
     int error = NCCLX_SUCCESS;
     base_wait_begin(&wait, rt, call, describe, request);
     while (!request->complete && !error) {
-        if (base_progress(rt)) base_wait_busy(&wait);
+        if (base_progress(rt)) error = base_wait_busy(&wait);
         else if (!request->complete) error = base_wait_idle(&wait);
     }
     base_wait_end(&wait);
-    return error ? error : request->status.error;
+    return request->complete ? request->status.error : error; /* complete at last wins over the deadline */
 }

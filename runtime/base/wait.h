@@ -27,6 +27,7 @@ struct base_wait {
     uint64_t checked_ns;       /* clock at the last check */
     uint64_t idle_ns;          /* clock at the first check since the last event; 0 before it */
     unsigned rounds;           /* polls that found nothing since the last event */
+    unsigned busy;             /* polls that found something since the last check among them */
     unsigned dumped;           /* dump request answered last */
 };
 
@@ -41,6 +42,7 @@ static inline void base_wait_begin(struct base_wait *wait, struct ncclx_rt *rt, 
     wait->deadline_ns = 0;
     wait->idle_ns = 0;
     wait->rounds = 0;
+    wait->busy = 0;
     wait->dumped = atomic_load_explicit(&rt->dump_requested, memory_order_relaxed);
     wait->previous = NULL;
     wait->next = rt->waiting;
@@ -61,19 +63,23 @@ void base_wait_set_timeout(struct base_wait *wait, uint64_t ns);
 int base_wait_idle(struct base_wait *wait);
 /* For a wait that sleeps by itself: the look at the job's end, the deadline and dump requests alone. Results as base_wait_idle. */
 int base_wait_check(struct base_wait *wait);
-/* After a poll that found something. */
-static inline void base_wait_busy(struct base_wait *wait)
+/* Polls that find something are looked at so rarely: even the shortest take tens of microseconds together. */
+#define BASE_WAIT_BUSY_ROUNDS 1024
+
+/* After a poll that found something, which need not be what the wait is for: results as base_wait_check. */
+static inline int base_wait_busy(struct base_wait *wait)
 {
     wait->rounds = 0;
     if (__builtin_expect(wait->rt->threaded, 0)) base_rt_give_way(wait->rt);
+    if (__builtin_expect(++wait->busy < BASE_WAIT_BUSY_ROUNDS, 1)) return 0;
+    wait->busy = 0;
+    return base_wait_check(wait);
 }
 
 /* Polls once, and idles when that finds nothing. Results as base_wait_idle. */
 static inline int base_wait_step(struct base_wait *wait)
 {
-    if (!base_progress(wait->rt)) return base_wait_idle(wait);
-    base_wait_busy(wait);
-    return 0;
+    return base_progress(wait->rt) ? base_wait_busy(wait) : base_wait_idle(wait);
 }
 
 /* Writes what the rank waits for to stderr, one line a wait. */

@@ -236,6 +236,29 @@ static void own_deadline_of_a_wait(void **state)
     base_rt_release(&rt);
 }
 
+static int poll_traffic(void *arg)
+{
+    (void)arg;
+    return 1;
+}
+
+/* Traffic that has nothing to do with a wait does not hold up its deadline. */
+static void deadlines_end_a_wait_among_traffic(void **state)
+{
+    struct ncclx_rt rt;
+    struct ncclx_request request;
+    (void)state;
+    assert_int_equal(base_rt_init(&rt, no_environment), NCCLX_SUCCESS);
+    rt.timeout_ns = 1000000;
+    base_rt_add_poller(&rt, poll_traffic, NULL);
+    base_request_prepare(&request, &kind, &rt, NULL);
+    assert_int_equal(base_request_wait(&request, "ncclx_recv"), NCCLX_ERR_TIMEOUT);
+    rt.timeout_ns = 0;
+    atomic_store(&rt.aborting, true);
+    assert_int_equal(base_request_wait(&request, "ncclx_recv"), NCCLX_ERR_ABORTED);
+    base_rt_release(&rt);
+}
+
 static atomic_int times_blocked;
 
 static void block(void *arg, uint64_t ns)
@@ -454,6 +477,7 @@ int main(void)
         cmocka_unit_test(deadlines_end_a_wait),
         cmocka_unit_test(end_of_the_job_ends_a_wait),
         cmocka_unit_test(own_deadline_of_a_wait),
+        cmocka_unit_test(deadlines_end_a_wait_among_traffic),
         cmocka_unit_test(long_waits_sleep),
         cmocka_unit_test(reports_name_every_wait),
         cmocka_unit_test(threads_do_not_starve_each_other),
