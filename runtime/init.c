@@ -46,9 +46,9 @@ static int start_agent_if_asked(struct ncclx_rt *rt)
 {
     if (rt->config.value[CONFIG_PROGRESS].number != PROGRESS_THREAD) return NCCLX_SUCCESS;
     bool was_threaded = rt->threaded;
-    if (was_threaded) pthread_mutex_lock(&rt->lock);
+    base_rt_lock(rt);
     int error = base_agent_start(rt);
-    if (rt->threaded && (was_threaded || !error)) pthread_mutex_unlock(&rt->lock);
+    if (was_threaded || !error) base_rt_unlock(rt); /* the agent's start has taken the lock where there was no need for it before */
     return error;
 }
 
@@ -162,10 +162,8 @@ static int drain(struct ncclx_rt *rt)
     int error = NCCLX_SUCCESS;
     if (!has_unsent(rt)) return NCCLX_SUCCESS;
     base_wait_begin(&wait, rt, "ncclx_finalize", describe_unsent, rt->runtime);
-    do {
-        if (base_progress(rt)) wait.rounds = 0;
-        else error = base_wait_idle(&wait);
-    } while (!error && has_unsent(rt));
+    do error = base_wait_step(&wait);
+    while (!error && has_unsent(rt));
     base_wait_end(&wait);
     return error;
 }
