@@ -24,7 +24,11 @@ void coll_finalize(struct ncclx_rt *rt)
 int coll_comm_attach(struct ncclx_comm *comm)
 {
     comm->coll = base_calloc(AREA_COLL, 1, sizeof *comm->coll);
-    return comm->coll ? NCCLX_SUCCESS : base_error(NCCLX_ERR_NO_MEM, "no memory for the collectives of %s", comm->name);
+    if (!comm->coll) return base_error(NCCLX_ERR_NO_MEM, "no memory for the collectives of %s", comm->name);
+    if (!comm->rt->check) return NCCLX_SUCCESS;
+    int error = check_attach(comm);
+    if (error) coll_comm_detach(comm);
+    return error;
 }
 
 void coll_comm_detach(struct ncclx_comm *comm)
@@ -32,6 +36,7 @@ void coll_comm_detach(struct ncclx_comm *comm)
     if (!comm->coll) return;
     segments_end(comm);
     operations_end(comm->coll);
+    base_free(AREA_COLL, comm->coll->check);
     base_free(AREA_COLL, comm->coll);
     comm->coll = NULL;
 }

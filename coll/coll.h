@@ -36,6 +36,48 @@ int coll_start(struct ncclx_comm *comm, const struct coll_args *args, struct ncc
 int coll_barrier(struct ncclx_comm *comm);
 int coll_allgather_bytes(struct ncclx_comm *comm, const void *mine, void *all, size_t bytes);
 
+/* ---- NCCLX_CHECK=1: before a collective call begins, all ranks compare what they call (check.h) ---- */
+
+/* Of its messages in PML_SYSTEM, where all lower tags are create_group's. */
+#define COLL_CHECK_TAG INT32_MAX
+
+/* Of a collective. A blocking call and a non-blocking one do not meet: they may take different algorithms. */
+enum coll_form { COLL_BLOCKING, COLL_NONBLOCKING, COLL_PERSISTENT };
+
+/* Collective calls beside the collectives. */
+enum coll_other_call {
+    COLL_CALL_COMM_DUP = COLL_NAMES,
+    COLL_CALL_COMM_SPLIT,
+    COLL_CALL_COMM_SPLIT_TYPE,
+    COLL_CALL_WIN_ALLOCATE,
+    COLL_CALL_WIN_CREATE,
+    COLL_CALL_WIN_FENCE,
+    COLL_CALL_WIN_FREE,
+    COLL_CALL_FINALIZE,
+    COLL_CHECKED_CALLS
+};
+
+/* The slow halves of the two below. */
+int coll_check_args(struct ncclx_comm *comm, const char *function, const struct coll_args *args, enum coll_form form,
+                    int error);
+int coll_check_other(struct ncclx_comm *comm, const char *function, enum coll_other_call call, size_t slots, int error);
+
+/* For calls of the program, after the arguments' own checks, whose result is `error`: a rank that returned with its
+ * error alone would leave the others waiting. Returns that error, with its detail; or ERR_MISMATCH at every rank, and
+ * nothing has begun. Waits for all ranks. */
+static inline int coll_check(struct ncclx_comm *comm, const char *function, const struct coll_args *args,
+                             enum coll_form form, int error)
+{
+    return __builtin_expect(comm->rt->check, 0) ? coll_check_args(comm, function, args, form, error) : error;
+}
+
+/* slots: of a window that is made, else 0. */
+static inline int coll_check_call(struct ncclx_comm *comm, const char *function, enum coll_other_call call,
+                                  size_t slots, int error)
+{
+    return __builtin_expect(comm->rt->check, 0) ? coll_check_other(comm, function, call, slots, error) : error;
+}
+
 /* For ncclx-info --coll: which algorithm a collective of this size takes, and why. Freed with base_free(AREA_COLL,
  * ...). */
 char *coll_explain(const struct base_config *config, int ranks);

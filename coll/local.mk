@@ -5,6 +5,8 @@ libncclx_core_la_SOURCES += \
 	coll/alltoall.c \
 	coll/barrier.c \
 	coll/bcast.c \
+	coll/check.c coll/check.h \
+	coll/check_run.c \
 	coll/coll.c coll/coll.h \
 	coll/executor.c coll/executor.h \
 	coll/halving.c \

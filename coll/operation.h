@@ -20,6 +20,7 @@ struct coll_comm {
     uint32_t sequence;                 /* schedules started */
     unsigned in_flight;
     struct segments segments;
+    struct check_run *check; /* with NCCLX_CHECK: check_run.c's */
 };
 
 struct coll_operation;
@@ -55,6 +56,8 @@ void operation_start(struct coll_operation *operation, const void *sendbuf, void
 /* Gives up waiting: stops beginning steps. The operation goes once its messages have. */
 void operation_abandon(struct coll_operation *operation, int error);
 void operation_release(struct coll_operation *operation);
+/* Makes home->check, which coll_comm_detach frees. */
+int check_attach(struct ncclx_comm *comm);
 /* coll_run by messages alone, as the making of a segment needs it. */
 int coll_run_schedule(struct ncclx_comm *comm, const struct coll_args *args);
 /* The communicator ends. */

@@ -97,7 +97,7 @@ static inline int run(const char *name, ncclx_comm_t comm, const struct coll_arg
     struct api_call call;
     int error = api_enter_comm(&call, name, comm);
     if (API_UNLIKELY(error)) return error;
-    error = check(call.comm, args);
+    error = coll_check(call.comm, name, args, COLL_BLOCKING, check(call.comm, args));
     if (API_LIKELY(!error)) error = coll_run(call.comm, args);
     return api_leave(&call, error);
 }
@@ -110,6 +110,7 @@ static inline int start(const char *name, ncclx_comm_t comm, const struct coll_a
     if (API_UNLIKELY(error)) return error;
     error = api_check_out(request, "request");
     if (API_LIKELY(!error)) error = check(call.comm, args);
+    error = coll_check(call.comm, name, args, COLL_NONBLOCKING, error);
     if (API_LIKELY(!error)) error = coll_start(call.comm, args, &started);
     if (API_LIKELY(!error)) runtime_request_publish(started, request);
     return api_leave(&call, error);

@@ -222,7 +222,8 @@ static int create_group(struct ncclx_comm *comm, const struct ncclx_group *group
 {
     int *ranks;
     *out = NULL;
-    if (tag < 0) return base_error(NCCLX_ERR_TAG, "tag %d is below 0", tag);
+    if (tag < 0 || tag >= COLL_CHECK_TAG)
+        return base_error(NCCLX_ERR_TAG, "tag %d is not from 0 to %d", tag, COLL_CHECK_TAG - 1);
     if (group->rank == NCCLX_UNDEFINED) return base_error(NCCLX_ERR_GROUP, "the caller is not a member of the group");
     int error = ranks_in_parent(comm, group, &ranks);
     if (!error)
@@ -252,7 +253,8 @@ API_DEFINE(int, comm_dup)(ncclx_comm_t comm, ncclx_comm_t *out)
     int argument_error;
     int error = begin(&call, API_NAME, comm, out, &argument_error);
     if (error) return error;
-    error = runtime_comm_dup(call.comm, argument_error, &made);
+    error = coll_check_call(call.comm, API_NAME, COLL_CALL_COMM_DUP, 0, NCCLX_SUCCESS);
+    if (!error) error = runtime_comm_dup(call.comm, argument_error, &made);
     if (!error) *out = made;
     return api_leave(&call, error);
 }
@@ -264,7 +266,8 @@ API_DEFINE(int, comm_split)(ncclx_comm_t comm, int color, int key, ncclx_comm_t 
     int argument_error;
     int error = begin(&call, API_NAME, comm, out, &argument_error);
     if (error) return error;
-    error = split(call.comm, argument_error, color, key, &made);
+    error = coll_check_call(call.comm, API_NAME, COLL_CALL_COMM_SPLIT, 0, NCCLX_SUCCESS);
+    if (!error) error = split(call.comm, argument_error, color, key, &made);
     if (!error) *out = made;
     return api_leave(&call, error);
 }
@@ -277,7 +280,8 @@ API_DEFINE(int, comm_split_type)(ncclx_comm_t comm, int type, int key, ncclx_com
     int error = begin(&call, API_NAME, comm, out, &argument_error);
     if (error) return error;
     if (!argument_error) argument_error = color_of_type(call.comm, type, &color);
-    error = split(call.comm, argument_error, color, key, &made);
+    error = coll_check_call(call.comm, API_NAME, COLL_CALL_COMM_SPLIT_TYPE, 0, NCCLX_SUCCESS);
+    if (!error) error = split(call.comm, argument_error, color, key, &made);
     if (!error) *out = made;
     return api_leave(&call, error);
 }

@@ -48,7 +48,8 @@ static int start_agent_if_asked(struct ncclx_rt *rt)
     bool was_threaded = rt->threaded;
     base_rt_lock(rt);
     int error = base_agent_start(rt);
-    if (was_threaded || !error) base_rt_unlock(rt); /* the agent's start has taken the lock where there was no need for it before */
+    /* Where there was no need for the lock before, a start that succeeds has taken it. */
+    if (was_threaded || !error) base_rt_unlock(rt);
     return error;
 }
 
@@ -173,6 +174,7 @@ static int drain(struct ncclx_rt *rt)
 static int finish_communication(struct ncclx_rt *rt)
 {
     int error = drain(rt);
+    if (!error) error = coll_check_call(rt->world, "ncclx_finalize", COLL_CALL_FINALIZE, 0, NCCLX_SUCCESS);
     if (!error && rt->job.size > 1) error = coll_barrier(rt->world);
     return error ? error : drain(rt);
 }

@@ -299,7 +299,8 @@ int ncclx_comm_dup(ncclx_comm_t comm, ncclx_comm_t *out);
 int ncclx_comm_split(ncclx_comm_t comm, int color, int key, ncclx_comm_t *out);
 /* The same with the color taken from placement: NCCLX_SPLIT_NODE ... NCCLX_SPLIT_BUILDING, or NCCLX_UNDEFINED. */
 int ncclx_comm_split_type(ncclx_comm_t comm, int type, int key, ncclx_comm_t *out);
-/* Collective over the members of group only, which must be members of comm. tag tells calls from several threads apart. */
+/* Collective over the members of group only, which must be members of comm. tag, from 0 to INT_MAX - 1, tells calls
+ * from several threads apart. */
 int ncclx_comm_create_group(ncclx_comm_t comm, ncclx_group_t group, int tag, ncclx_comm_t *out);
 /* Collective; pending operations complete first. Sets *comm to NCCLX_COMM_NULL. The predefined ones cannot be freed. */
 int ncclx_comm_free(ncclx_comm_t *comm);

@@ -1,6 +1,7 @@
 /* windows.c - the public functions on windows: handles, sizes and hints are checked here; targets, slots and ranges by
  * osc. */
 #include "runtime/api.h"
+#include "coll/coll.h"
 #include "osc/osc.h"
 
 #include <errno.h>
@@ -28,6 +29,8 @@ static int read_slots(const struct ncclx_rt *rt, ncclx_info_t info, size_t *slot
 }
 
 struct win_request {
+    const char *function;
+    enum coll_other_call call;
     void *base; /* null: the window allocates */
     size_t bytes, disp_unit;
     ncclx_info_t info;
@@ -48,6 +51,8 @@ static int make(struct ncclx_comm *comm, const struct win_request *request, int 
 {
     struct ncclx_comm *own;
     struct ncclx_win *made;
+    int checked = coll_check_call(comm, request->function, request->call, slots, error);
+    if (comm->rt->check && checked) return checked; /* the others know, too */
     error = runtime_comm_dup(comm, error, &own);
     if (error) return error;
     error = osc_win_create(own, request->base, request->bytes, request->disp_unit, slots, allocated, &made);
@@ -68,7 +73,8 @@ API_DEFINE(int, win_allocate)(size_t bytes, size_t disp_unit, ncclx_info_t info,
                               ncclx_win_t *win)
 {
     struct api_call call;
-    struct win_request request = {.bytes = bytes, .disp_unit = disp_unit, .info = info};
+    struct win_request request = {.function = API_NAME, .call = COLL_CALL_WIN_ALLOCATE, .bytes = bytes,
+                                  .disp_unit = disp_unit, .info = info};
     void *allocated = NULL;
     size_t slots = 0;
     int error = api_enter_comm(&call, API_NAME, comm);
@@ -85,7 +91,8 @@ API_DEFINE(int, win_create)(void *base, size_t bytes, size_t disp_unit, ncclx_in
                             ncclx_win_t *win)
 {
     struct api_call call;
-    struct win_request request = {.base = base, .bytes = bytes, .disp_unit = disp_unit, .info = info};
+    struct win_request request = {.function = API_NAME, .call = COLL_CALL_WIN_CREATE, .base = base, .bytes = bytes,
+                                  .disp_unit = disp_unit, .info = info};
     void *allocated = NULL;
     size_t slots = 0;
     int error = api_enter_comm(&call, API_NAME, comm);
@@ -108,7 +115,8 @@ API_DEFINE(int, win_free)(ncclx_win_t *win)
     call.win = *win;
     struct ncclx_comm *own = call.win->comm;
     ncclx_errhandler_t errhandler = call.win->errhandler;
-    error = osc_win_free(call.win);
+    error = coll_check_call(own, API_NAME, COLL_CALL_WIN_FREE, 0, NCCLX_SUCCESS);
+    if (!error) error = osc_win_free(call.win);
     if (error) return api_leave(&call, error);
     handle_remove(&call.rt->runtime->handles, *win);
     runtime_comm_free(own);
@@ -215,7 +223,11 @@ static int synchronise(const char *name, ncclx_win_t win, int (*function)(struct
 
 API_DEFINE(int, win_fence)(ncclx_win_t win)
 {
-    return synchronise(API_NAME, win, osc_fence);
+    struct api_call call;
+    int error = api_enter_win(&call, API_NAME, win);
+    if (API_UNLIKELY(error)) return error;
+    error = coll_check_call(call.win->comm, API_NAME, COLL_CALL_WIN_FENCE, 0, NCCLX_SUCCESS);
+    return api_leave(&call, error ? error : osc_fence(call.win));
 }
 
 API_DEFINE(int, win_flush)(int target, ncclx_win_t win)

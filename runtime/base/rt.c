@@ -30,6 +30,7 @@ void base_rt_configure(struct ncclx_rt *rt)
     int64_t spin = rt->config.value[CONFIG_SPIN].number;
     if (spin >= 0) rt->spin_limit = spin > UINT32_MAX ? UINT32_MAX : (unsigned)spin;
     else rt->spin_limit = rt->job.oversubscribed ? SPIN_OVERSUBSCRIBED : SPIN_FREE;
+    rt->check = rt->config.value[CONFIG_CHECK].number != 0;
     rt->timeout_ns = (uint64_t)rt->config.value[CONFIG_TIMEOUT].number;
     base_log_identity(rt->job.node_name, rt->job.rank);
 }

@@ -25,6 +25,7 @@ struct ncclx_rt {
     } pollers[BASE_MAX_POLLERS];
     int poller_count;
     bool threaded;  /* more than one thread may call: take the lock */
+    bool check;     /* NCCLX_CHECK: ranks compare collective calls before they begin */
     bool polling;   /* inside base_progress: completion callbacks must not drive progress again */
     int thread_level;
     unsigned spin_limit;   /* polls that find nothing before a waiting rank yields */
@@ -58,7 +59,7 @@ struct ncclx_rt {
 
 /* Sets locks, defaults and configuration (environment: null for the process'). job is filled by bootstrap afterwards. */
 int base_rt_init(struct ncclx_rt *rt, char **environment);
-/* Once the job is known: spin limit from oversubscription and NCCLX_SPIN, log identity, timeout. */
+/* Once the job is known: spin limit from oversubscription and NCCLX_SPIN, log identity, timeout, NCCLX_CHECK. */
 void base_rt_configure(struct ncclx_rt *rt);
 void base_rt_release(struct ncclx_rt *rt);
 int base_rt_add_poller(struct ncclx_rt *rt, base_poll_fn function, void *arg);

@@ -158,6 +158,7 @@ static void bad_communicators(void)
     BAD(ncclx_comm_create_group(WORLD, NCCLX_GROUP_EMPTY, 0, &out), NCCLX_ERR_GROUP);
     BAD(ncclx_comm_create_group(WORLD, NCCLX_GROUP_NULL, 0, &out), NCCLX_ERR_GROUP);
     BAD(ncclx_comm_create_group(WORLD, all, -1, &out), NCCLX_ERR_TAG);
+    BAD(ncclx_comm_create_group(WORLD, all, INT32_MAX, &out), NCCLX_ERR_TAG);
     BAD(ncclx_comm_create_group(NCCLX_COMM_SELF, all, 0, size > 1 ? &out : NULL),
         size > 1 ? NCCLX_ERR_GROUP : NCCLX_ERR_ARG);
     OK(ncclx_group_excl(all, 1, &rank, &others));

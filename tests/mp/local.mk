@@ -2,6 +2,10 @@
 
 MP_LIBS = libncclx.la
 
+mp_programs += tests/mp/check
+tests_mp_check_SOURCES = tests/mp/check.c tests/mp/check.h
+tests_mp_check_LDADD = $(MP_LIBS)
+
 mp_programs += tests/mp/coll
 tests_mp_coll_SOURCES = tests/mp/coll.c
 tests_mp_coll_LDADD = $(MP_LIBS)
@@ -46,7 +50,7 @@ mp_programs += tests/mp/threads
 tests_mp_threads_SOURCES = tests/mp/threads.c tests/mp/check.h
 tests_mp_threads_LDADD = $(MP_LIBS)
 
-script_tests += tests/coll.t tests/comm.t tests/examples.t tests/p2p.t tests/window.t
+script_tests += tests/check.t tests/coll.t tests/comm.t tests/examples.t tests/p2p.t tests/window.t
 plain_script_tests += tests/exports.t
 
 mp_programs += tests/mp/window

@@ -45,6 +45,11 @@ tests_unit_topo_SOURCES = tests/unit/topo.c
 tests_unit_topo_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_topo_LDADD = $(UNIT_LIBS)
 
+unit_tests += tests/unit/check
+tests_unit_check_SOURCES = tests/unit/check.c
+tests_unit_check_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_check_LDADD = $(UNIT_LIBS)
+
 unit_tests += tests/unit/coll_schedule
 tests_unit_coll_schedule_SOURCES = tests/unit/coll_schedule.c tests/sim/coll_world.c tests/sim/coll_world.h
 tests_unit_coll_schedule_CFLAGS = $(UNIT_CFLAGS)
