@@ -1,7 +1,7 @@
 # One page a family of functions, a program or a concept. A page's NAME section lists all it describes, and each of these names
 # becomes a page of its own at installation, which refers to the first.
 dist_man_MANS += \
-    man/ncclx-info.1 man/ncclxcc.1 man/ncclxrun.1 \
+    man/ncclx-info.1 man/ncclx-perf.1 man/ncclxcc.1 man/ncclxrun.1 \
     man/ncclx_coll_allgather.3 man/ncclx_coll_allreduce.3 man/ncclx_coll_alltoall.3 man/ncclx_coll_barrier.3 \
     man/ncclx_coll_bcast.3 man/ncclx_coll_reduce.3 man/ncclx_comm.3 man/ncclx_comm_dup.3 man/ncclx_errhandler.3 \
     man/ncclx_error.3 man/ncclx_group.3 man/ncclx_info.3 man/ncclx_init.3 man/ncclx_mem.3 man/ncclx_op.3 \

@@ -1,4 +1,5 @@
-/* api_mpi.h - the calls of the benchmark on MPI. Its twin api_ncclx.h has the same functions on ncclx: keep them alike. */
+/* api_mpi.h - the calls of the benchmark on MPI. Its twin api_ncclx.h has the same functions on ncclx: keep them alike.
+ */
 #ifndef PERF_API_H
 #define PERF_API_H
 
@@ -39,9 +40,18 @@ static inline int api_size(void)
 }
 
 static inline void api_send(const void *buf, size_t n, int to) { MPI_Send(buf, (int)n, MPI_BYTE, to, 1, WORLD); }
-static inline void api_recv(void *buf, size_t n, int from) { MPI_Recv(buf, (int)n, MPI_BYTE, from, 1, WORLD, MPI_STATUS_IGNORE); }
-static inline void api_isend(const void *buf, size_t n, int to, api_request *r) { MPI_Isend(buf, (int)n, MPI_BYTE, to, 1, WORLD, r); }
-static inline void api_irecv(void *buf, size_t n, int from, api_request *r) { MPI_Irecv(buf, (int)n, MPI_BYTE, from, 1, WORLD, r); }
+static inline void api_recv(void *buf, size_t n, int from)
+{
+    MPI_Recv(buf, (int)n, MPI_BYTE, from, 1, WORLD, MPI_STATUS_IGNORE);
+}
+static inline void api_isend(const void *buf, size_t n, int to, api_request *r)
+{
+    MPI_Isend(buf, (int)n, MPI_BYTE, to, 1, WORLD, r);
+}
+static inline void api_irecv(void *buf, size_t n, int from, api_request *r)
+{
+    MPI_Irecv(buf, (int)n, MPI_BYTE, from, 1, WORLD, r);
+}
 static inline void api_waitall(int n, api_request *r) { MPI_Waitall(n, r, MPI_STATUSES_IGNORE); }
 
 static inline void api_barrier(void) { MPI_Barrier(WORLD); }
@@ -54,10 +64,7 @@ static inline void api_reduce(const void *in, void *out, size_t floats)
 {
     MPI_Reduce(in, out, (int)floats, MPI_FLOAT, MPI_SUM, 0, WORLD);
 }
-static inline void api_max(double *value)
-{
-    MPI_Allreduce(MPI_IN_PLACE, value, 1, MPI_DOUBLE, MPI_MAX, WORLD);
-}
+static inline void api_max(double *value) { MPI_Allreduce(MPI_IN_PLACE, value, 1, MPI_DOUBLE, MPI_MAX, WORLD); }
 static inline void api_allgather(const void *in, void *out, size_t n)
 {
     MPI_Allgather(in, (int)n, MPI_BYTE, out, (int)n, MPI_BYTE, WORLD);

@@ -1,4 +1,5 @@
-/* api_ncclx.h - the calls of the benchmark on ncclx. Its twin api_mpi.h has the same functions on MPI: keep them alike. */
+/* api_ncclx.h - the calls of the benchmark on ncclx. Its twin api_mpi.h has the same functions on MPI: keep them alike.
+ */
 #ifndef PERF_API_H
 #define PERF_API_H
 
@@ -34,9 +35,18 @@ static inline int api_size(void)
 }
 
 static inline void api_send(const void *buf, size_t n, int to) { ncclx_send(buf, n, NCCLX_BYTE, to, 1, WORLD); }
-static inline void api_recv(void *buf, size_t n, int from) { ncclx_recv(buf, n, NCCLX_BYTE, from, 1, WORLD, NCCLX_STATUS_IGNORE); }
-static inline void api_isend(const void *buf, size_t n, int to, api_request *r) { ncclx_isend(buf, n, NCCLX_BYTE, to, 1, WORLD, r); }
-static inline void api_irecv(void *buf, size_t n, int from, api_request *r) { ncclx_irecv(buf, n, NCCLX_BYTE, from, 1, WORLD, r); }
+static inline void api_recv(void *buf, size_t n, int from)
+{
+    ncclx_recv(buf, n, NCCLX_BYTE, from, 1, WORLD, NCCLX_STATUS_IGNORE);
+}
+static inline void api_isend(const void *buf, size_t n, int to, api_request *r)
+{
+    ncclx_isend(buf, n, NCCLX_BYTE, to, 1, WORLD, r);
+}
+static inline void api_irecv(void *buf, size_t n, int from, api_request *r)
+{
+    ncclx_irecv(buf, n, NCCLX_BYTE, from, 1, WORLD, r);
+}
 static inline void api_waitall(int n, api_request *r) { ncclx_waitall((size_t)n, r, NCCLX_STATUSES_IGNORE); }
 
 static inline void api_barrier(void) { ncclx_coll_barrier(WORLD); }
@@ -53,8 +63,14 @@ static inline void api_max(double *value)
 {
     ncclx_coll_allreduce(NCCLX_IN_PLACE, value, 1, NCCLX_DOUBLE, NCCLX_MAX, WORLD);
 }
-static inline void api_allgather(const void *in, void *out, size_t n) { ncclx_coll_allgather(in, out, n, NCCLX_BYTE, WORLD); }
-static inline void api_alltoall(const void *in, void *out, size_t n) { ncclx_coll_alltoall(in, out, n, NCCLX_BYTE, WORLD); }
+static inline void api_allgather(const void *in, void *out, size_t n)
+{
+    ncclx_coll_allgather(in, out, n, NCCLX_BYTE, WORLD);
+}
+static inline void api_alltoall(const void *in, void *out, size_t n)
+{
+    ncclx_coll_alltoall(in, out, n, NCCLX_BYTE, WORLD);
+}
 
 static inline void api_window_allocate(size_t bytes, api_window *w)
 {
@@ -76,8 +92,14 @@ static inline void api_window_free(api_window *w)
     ncclx_win_unlock_all(w->win);
     ncclx_win_free(&w->win);
 }
-static inline void api_put(api_window *w, const void *buf, size_t n, int to) { ncclx_win_put(buf, n, NCCLX_BYTE, to, 0, w->win); }
-static inline void api_get(api_window *w, void *buf, size_t n, int to) { ncclx_win_get(buf, n, NCCLX_BYTE, to, 0, w->win); }
+static inline void api_put(api_window *w, const void *buf, size_t n, int to)
+{
+    ncclx_win_put(buf, n, NCCLX_BYTE, to, 0, w->win);
+}
+static inline void api_get(api_window *w, void *buf, size_t n, int to)
+{
+    ncclx_win_get(buf, n, NCCLX_BYTE, to, 0, w->win);
+}
 static inline void api_flush(api_window *w, int to) { ncclx_win_flush(to, w->win); }
 
 /* Data, then word of it: the peer waits with api_wait_signal. */

@@ -2,8 +2,9 @@
  *
  *     perf-floor LEAST MOST [MILLISECONDS]
  *
- * prints lines like kernel.c's with the library "floor": at each size, half the time of a round trip in which each side copies the message once, from
- * its own memory to shared memory, then hands one line over. No library that copies once can be faster; one that does not copy can.
+ * prints lines like kernel.c's with the library "floor": at each size, half the time of a round trip in which each side
+ * copies the message once, from its own memory to shared memory, then hands one line over. No library that copies once
+ * can be faster; one that does not copy can.
  */
 #define _GNU_SOURCE
 #include <sched.h>

@@ -1,10 +1,12 @@
-/* kernel.c - the benchmark itself, one source for ncclx and MPI: API_HEADER names the calls it is compiled with.
+/* kernel.c - the benchmark itself, one source for ncclx and MPI: API_HEADER names the calls it is
+ * compiled with.
  *
  *     perf-LIBRARY TEST LEAST MOST [MILLISECONDS]
  *
  * runs TEST at sizes LEAST, 2 LEAST, ... MOST bytes (0: only that size), and prints on rank 0 one line a size:
  *     LIBRARY TEST RANKS BYTES MICROSECONDS...      (a batch average each; bandwidth tests: time of one message)
- * TEST "start" does nothing between init and finalize but a barrier. Batches are short, so that the reader of the output can take medians and compare interleaved runs.
+ * TEST "start" does nothing between init and finalize but a barrier. Batches are short, so that the reader of the
+ * output can take medians and compare interleaved runs.
  */
 #include API_HEADER
 
@@ -81,36 +83,32 @@ static void put_signal(struct bench *b)
     }
 }
 
+static void put_signal_rate(struct bench *b)
+{
+    if (b->rank == 0) {
+        for (int i = 0; i < WINDOW; i++) api_put_signal(&b->window, b->in, b->bytes, 1);
+        api_wait_signal(&b->window);
+    } else if (b->rank == 1) {
+        for (int i = 0; i < WINDOW; i++) api_wait_signal(&b->window);
+        api_put_signal(&b->window, b->in, 1, 0);
+    }
+}
+
 static void barrier(struct bench *b)
 {
     (void)b;
     api_barrier();
 }
 
-static void bcast(struct bench *b)
-{
-    api_bcast(b->out, b->bytes);
-}
+static void bcast(struct bench *b) { api_bcast(b->out, b->bytes); }
 
-static void allreduce(struct bench *b)
-{
-    api_allreduce(b->in, b->out, b->bytes / sizeof(float));
-}
+static void allreduce(struct bench *b) { api_allreduce(b->in, b->out, b->bytes / sizeof(float)); }
 
-static void reduce(struct bench *b)
-{
-    api_reduce(b->in, b->out, b->bytes / sizeof(float));
-}
+static void reduce(struct bench *b) { api_reduce(b->in, b->out, b->bytes / sizeof(float)); }
 
-static void allgather(struct bench *b)
-{
-    api_allgather(b->in, b->out, b->bytes);
-}
+static void allgather(struct bench *b) { api_allgather(b->in, b->out, b->bytes); }
 
-static void alltoall(struct bench *b)
-{
-    api_alltoall(b->in, b->out, b->bytes);
-}
+static void alltoall(struct bench *b) { api_alltoall(b->in, b->out, b->bytes); }
 
 enum memory { PRIVATE, ALLOCATED, CREATED };
 
@@ -126,6 +124,7 @@ static const struct test {
     {"put_created", put_flush, CREATED, 1},
     {"put_bandwidth", put_bandwidth, ALLOCATED, WINDOW},
     {"put_signal", put_signal, ALLOCATED, 2},
+    {"put_signal_rate", put_signal_rate, ALLOCATED, WINDOW},
     {"get", get_flush, ALLOCATED, 1},
     {"get_created", get_flush, CREATED, 1},
     {"barrier", barrier, PRIVATE, 1},

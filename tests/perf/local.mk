@@ -1,21 +1,28 @@
-# Benchmarks: one source for ncclx and for the MPI libraries that are installed. Nothing of it is built by `make` or tested by `make check`.
-EXTRA_PROGRAMS = tests/perf/perf-ncclx tests/perf/perf-floor tests/perf/report
+# ncclx-perf and what it runs: one source for ncclx and for the MPI libraries that are installed.
+pkglibexec_PROGRAMS = tests/perf/perf-ncclx tests/perf/perf-floor tests/perf/report
 tests_perf_perf_ncclx_SOURCES = tests/perf/kernel.c tests/perf/api_ncclx.h
 tests_perf_perf_ncclx_CPPFLAGS = $(AM_CPPFLAGS) -DAPI_HEADER='"api_ncclx.h"'
 tests_perf_perf_ncclx_LDADD = libncclx.la
 tests_perf_perf_floor_SOURCES = tests/perf/floor.c
 tests_perf_report_SOURCES = tests/perf/report.c
-EXTRA_DIST += tests/perf/bench tests/perf/api_mpi.h
-CLEANFILES += tests/perf/perf-mpich tests/perf/perf-openmpi $(EXTRA_PROGRAMS)
 
-perf-programs: all
-	$(AM_V_at)$(MAKE) $(AM_MAKEFLAGS) $(EXTRA_PROGRAMS)
+# The MPI programs are compiled where the libraries are: by ncclx-perf itself, from these.
+perfsourcedir = $(pkglibexecdir)
+perfsource_DATA = tests/perf/kernel.c tests/perf/api_mpi.h
+EXTRA_DIST += tests/perf/ncclx-perf.in $(perfsource_DATA)
+
+bin_SCRIPTS += tests/perf/ncclx-perf
+tests/perf/ncclx-perf: tests/perf/ncclx-perf.in Makefile
+	$(AM_V_GEN)mkdir -p tests/perf && sed -e "s|@HELPERS@|$$($(from)=$(bindir) $(pkglibexecdir))|" -e "s|@VERSION@|$(VERSION)|" \
+	  $(srcdir)/tests/perf/ncclx-perf.in >$@.new && chmod +x $@.new && mv $@.new $@
+CLEANFILES += tests/perf/ncclx-perf tests/perf/perf-mpich tests/perf/perf-openmpi
+
+bench: all
 	@for library in mpich openmpi; do \
-	    if command -v mpicc.$$library > /dev/null; then \
+	    if command -v mpicc.$$library >/dev/null; then \
 	        mpicc.$$library -O2 -w -DAPI_HEADER='"api_mpi.h"' $(srcdir)/tests/perf/kernel.c -o tests/perf/perf-$$library || exit 1; \
 	    fi; \
 	done
-
-bench: perf-programs
-	top_builddir=$$(pwd) $(srcdir)/tests/perf/bench $(BENCH_FLAGS)
-.PHONY: bench perf-programs
+	tests/perf/ncclx-perf $(BENCH_FLAGS)
+.PHONY: bench
+plain_script_tests += tests/perf.t

@@ -2,9 +2,10 @@
  *
  *     report [--json FILE] [--svg FILE] < LINES
  *
- * A line is what kernel.c prints: LIBRARY TEST RANKS BYTES MICROSECONDS... The k-th line of each (library, test, ranks, bytes) belongs to round k; the
- * ratio of a round is the fastest peer's median over ncclx's of the same round, so that a machine whose speed drifts does not count. The interval is a
- * percentile bootstrap of the median over rounds (Efron 1979), 95 %.
+ * A line is what kernel.c prints: LIBRARY TEST RANKS BYTES MICROSECONDS... The k-th line of each (library, test, ranks,
+ * bytes) belongs to round k; the ratio of a round is the fastest peer's median over ncclx's of the same round, so that
+ * a machine whose speed drifts does not count. The interval is a percentile bootstrap of the median over rounds (Efron
+ * 1979), 95 %.
  */
 #include <math.h>
 #include <stdio.h>
@@ -89,10 +90,7 @@ static void read_line(char *line)
     point->series[index].round[point->series[index].rounds++] = median(sample, samples);
 }
 
-static int is_peer(int index)
-{
-    return strcmp(library[index], "ncclx") && strcmp(library[index], "floor");
-}
+static int is_peer(int index) { return strcmp(library[index], "ncclx") && strcmp(library[index], "floor"); }
 
 static void compare(struct point *point)
 {
@@ -109,7 +107,8 @@ static void compare(struct point *point)
     for (int r = 0; r < rounds; r++) {
         double best = INFINITY;
         for (int l = 0; l < libraries; l++)
-            if (is_peer(l) && point->series[l].rounds && point->series[l].round[r] < best) best = point->series[l].round[r];
+            if (is_peer(l) && point->series[l].rounds && point->series[l].round[r] < best)
+                best = point->series[l].round[r];
         ratio[r] = best / point->series[ours].round[r];
     }
     for (int i = 0; i < RESAMPLES; i++) {
@@ -145,8 +144,10 @@ static void print_text(void)
         }
         printf("%12llu", point->bytes);
         for (int l = 0; l < libraries; l++) {
-            if (point->series[l].rounds) printf("%12.3f", median(point->series[l].round, point->series[l].rounds));
-            else printf("%12s", "-");
+            if (point->series[l].rounds)
+                printf("%12.3f", median(point->series[l].round, point->series[l].rounds));
+            else
+                printf("%12s", "-");
         }
         if (point->ratio > 0) {
             printf("   %6.2f [%.2f, %.2f]", point->ratio, point->low, point->high);
@@ -167,7 +168,8 @@ static void print_json(FILE *file)
             if (point->series[l].rounds)
                 fprintf(file, ", \"%s_us\": %.4f", library[l], median(point->series[l].round, point->series[l].rounds));
         if (point->ratio > 0)
-            fprintf(file, ", \"ratio\": %.4f, \"ratio_low\": %.4f, \"ratio_high\": %.4f", point->ratio, point->low, point->high);
+            fprintf(file, ", \"ratio\": %.4f, \"ratio_low\": %.4f, \"ratio_high\": %.4f", point->ratio, point->low,
+                    point->high);
         fprintf(file, "}%s\n", i + 1 < point_count ? "," : "");
     }
     fprintf(file, "]\n");
@@ -179,10 +181,7 @@ static void print_json(FILE *file)
 #define SVG_LEFT 60
 #define SVG_BOTTOM 470
 
-static double svg_x(double bytes)
-{
-    return SVG_LEFT + log2(bytes + 1) / 24 * (SVG_WIDTH - SVG_LEFT - 180);
-}
+static double svg_x(double bytes) { return SVG_LEFT + log2(bytes + 1) / 24 * (SVG_WIDTH - SVG_LEFT - 180); }
 
 static double svg_y(double ratio)
 {
@@ -192,28 +191,37 @@ static double svg_y(double ratio)
 
 static void print_svg(FILE *file)
 {
-    static const char *const color[] = {"#1b6ca8", "#c8553d", "#2a9d62", "#8e5ea2", "#d99a2b", "#4d4d4d", "#17a2a2", "#b5477a"};
+    static const char *const color[] = {"#1b6ca8", "#c8553d", "#2a9d62", "#8e5ea2",
+                                        "#d99a2b", "#4d4d4d", "#17a2a2", "#b5477a"};
     int lines = 0;
-    fprintf(file, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" font-size=\"12\">\n",
+    fprintf(file,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" "
+            "font-size=\"12\">\n",
             SVG_WIDTH, SVG_HEIGHT);
-    fprintf(file, "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n<text x=\"%d\" y=\"16\">best peer's time / ncclx's time</text>\n", SVG_LEFT);
+    fprintf(file,
+            "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n<text x=\"%d\" y=\"16\">best peer's time / "
+            "ncclx's time</text>\n",
+            SVG_LEFT);
     for (int e = -2; e <= 5; e++) {
         double y = svg_y(exp2(e));
-        fprintf(file, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"%s\"/><text x=\"20\" y=\"%.1f\">%g</text>\n", SVG_LEFT,
-                SVG_WIDTH - 170, y, y, e ? "#eeeeee" : "#888888", y + 4, exp2(e));
+        fprintf(
+            file,
+            "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"%s\"/><text x=\"20\" y=\"%.1f\">%g</text>\n",
+            SVG_LEFT, SVG_WIDTH - 170, y, y, e ? "#eeeeee" : "#888888", y + 4, exp2(e));
     }
     for (int e = 0; e <= 24; e += 4)
         fprintf(file, "<text x=\"%.1f\" y=\"%d\">2^%d B</text>\n", svg_x(exp2(e)), SVG_BOTTOM + 20, e);
     for (int i = 0; i < point_count; i++) {
         int first = i == 0 || strcmp(points[i].test, points[i - 1].test) || points[i].ranks != points[i - 1].ranks;
-        int last = i + 1 == point_count || strcmp(points[i].test, points[i + 1].test) || points[i].ranks != points[i + 1].ranks;
+        int last = i + 1 == point_count || strcmp(points[i].test, points[i + 1].test) ||
+                   points[i].ranks != points[i + 1].ranks;
         const char *stroke = color[lines % 8];
         if (points[i].ratio <= 0) continue;
         if (first) fprintf(file, "<polyline fill=\"none\" stroke-width=\"2\" stroke=\"%s\" points=\"", stroke);
         fprintf(file, "%.1f,%.1f ", svg_x((double)points[i].bytes), svg_y(points[i].ratio));
         if (!last) continue;
-        fprintf(file, "\"/>\n<text x=\"%d\" y=\"%d\" fill=\"%s\">%s, %d ranks</text>\n", SVG_WIDTH - 165, 30 + 16 * lines, stroke,
-                points[i].test, points[i].ranks);
+        fprintf(file, "\"/>\n<text x=\"%d\" y=\"%d\" fill=\"%s\">%s, %d ranks</text>\n", SVG_WIDTH - 165,
+                30 + 16 * lines, stroke, points[i].test, points[i].ranks);
         lines++;
     }
     fprintf(file, "</svg>\n");
@@ -238,9 +246,12 @@ int main(int argc, char **argv)
     for (int i = 0; i < point_count; i++) compare(&points[i]);
     print_text();
     for (int i = 1; i + 1 < argc; i += 2) {
-        if (!strcmp(argv[i], "--json")) failed |= write_file(argv[i + 1], print_json);
-        else if (!strcmp(argv[i], "--svg")) failed |= write_file(argv[i + 1], print_svg);
-        else return fprintf(stderr, "report: unknown option %s\n", argv[i]), 2;
+        if (!strcmp(argv[i], "--json"))
+            failed |= write_file(argv[i + 1], print_json);
+        else if (!strcmp(argv[i], "--svg"))
+            failed |= write_file(argv[i + 1], print_svg);
+        else
+            return fprintf(stderr, "report: unknown option %s\n", argv[i]), 2;
     }
     return failed;
 }

@@ -71,20 +71,14 @@ static uint64_t next_random(uint64_t *state)
     return z ^ z >> 31;
 }
 
-uint64_t sim_random(struct sim *sim, uint64_t below)
-{
-    return next_random(&sim->random) % below;
-}
+uint64_t sim_random(struct sim *sim, uint64_t below) { return next_random(&sim->random) % below; }
 
 bool sim_chance(struct sim *sim, unsigned numerator, unsigned denominator)
 {
     return sim_random(sim, denominator) < numerator;
 }
 
-uint64_t sim_now(const struct sim *sim)
-{
-    return sim->now;
-}
+uint64_t sim_now(const struct sim *sim) { return sim->now; }
 
 static bool before(const struct event *a, const struct event *b)
 {
@@ -123,10 +117,14 @@ static struct event pop(struct sim *sim)
 
 void sim_after(struct sim *sim, uint64_t delay, sim_event_fn function, void *context, uint64_t a, uint64_t b)
 {
-    push(sim, (struct event){.time = sim->now + delay, .order = sim->order++, .function = function, .context = context, .a = a, .b = b});
+    push(
+        sim,
+        (struct event){
+            .time = sim->now + delay, .order = sim->order++, .function = function, .context = context, .a = a, .b = b});
 }
 
-struct sim_channel *sim_channel_create(struct sim *sim, uint64_t least, uint64_t most, sim_deliver_fn deliver, void *context)
+struct sim_channel *sim_channel_create(struct sim *sim, uint64_t least, uint64_t most, sim_deliver_fn deliver,
+                                       void *context)
 {
     struct sim_channel *channel = sim_alloc(sim, sizeof *channel);
     *channel = (struct sim_channel){.sim = sim, .least = least, .most = most, .deliver = deliver, .context = context};
@@ -155,10 +153,7 @@ void sim_channel_send(struct sim_channel *channel, const void *data, size_t byte
     sim_after(sim, time - sim->now, arrive, parcel, 0, 0);
 }
 
-void sim_channel_cut(struct sim_channel *channel)
-{
-    channel->cut = true;
-}
+void sim_channel_cut(struct sim_channel *channel) { channel->cut = true; }
 
 void sim_fail(struct sim *sim, const char *format, ...)
 {
@@ -170,20 +165,11 @@ void sim_fail(struct sim *sim, const char *format, ...)
     va_end(args);
 }
 
-bool sim_failed(const struct sim *sim)
-{
-    return sim->failed;
-}
+bool sim_failed(const struct sim *sim) { return sim->failed; }
 
-void sim_set_user(struct sim *sim, void *user)
-{
-    sim->user = user;
-}
+void sim_set_user(struct sim *sim, void *user) { sim->user = user; }
 
-void *sim_user(const struct sim *sim)
-{
-    return sim->user;
-}
+void *sim_user(const struct sim *sim) { return sim->user; }
 
 /* ---- Harness ---- */
 
@@ -195,8 +181,10 @@ static bool run(const struct sim_scenario *scenario, uint64_t seed, char *failur
     while (sim.used && !sim.failed) {
         struct event event = pop(&sim);
         sim.now = event.time;
-        if (++sim.events_run > limit) sim_fail(&sim, "no end after %" PRIu64 " events", limit);
-        else event.function(&sim, event.context, event.a, event.b);
+        if (++sim.events_run > limit)
+            sim_fail(&sim, "no end after %" PRIu64 " events", limit);
+        else
+            event.function(&sim, event.context, event.a, event.b);
     }
     if (!sim.failed) scenario->finish(&sim);
     snprintf(failure, bytes, "%s", sim.failure);
@@ -241,7 +229,8 @@ static int test_all(const struct sim_scenario *scenarios, size_t count)
         for (unsigned b = 0; b < count_bugs(scenario); b++) {
             planted_bug = scenario->bugs[b];
             seed = first_failure(scenario, scenario->seeds, failure, sizeof failure);
-            printf("%s %u - %s: finds planted bug %d%s", seed ? "ok" : "not ok", ++number, scenario->name, (int)planted_bug, seed ? "" : "\n");
+            printf("%s %u - %s: finds planted bug %d%s", seed ? "ok" : "not ok", ++number, scenario->name,
+                   (int)planted_bug, seed ? "" : "\n");
             if (seed) printf(" with seed %" PRIu64 "\n# %s\n", seed, failure);
             failed += seed == 0;
         }
@@ -264,10 +253,14 @@ int sim_main(int argc, char **argv, const struct sim_scenario *scenarios, size_t
     char failure[400];
     for (int i = 1; i < argc; i += 2) {
         if (i + 1 == argc) return usage(argv[0]);
-        if (!strcmp(argv[i], "--scenario")) name = argv[i + 1];
-        else if (!strcmp(argv[i], "--seed")) seed = strtoull(argv[i + 1], NULL, 10);
-        else if (!strcmp(argv[i], "--bug")) planted_bug = (enum planted_bug)strtoul(argv[i + 1], NULL, 10);
-        else return usage(argv[0]);
+        if (!strcmp(argv[i], "--scenario"))
+            name = argv[i + 1];
+        else if (!strcmp(argv[i], "--seed"))
+            seed = strtoull(argv[i + 1], NULL, 10);
+        else if (!strcmp(argv[i], "--bug"))
+            planted_bug = (enum planted_bug)strtoul(argv[i + 1], NULL, 10);
+        else
+            return usage(argv[0]);
     }
     if (!name) return test_all(scenarios, count);
     for (size_t s = 0; s < count; s++) {

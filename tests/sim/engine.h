@@ -1,7 +1,9 @@
-/* engine.h - the deterministic simulator: protocol cores run in virtual time, with a seed that decides every delay, order and crash.
+/* engine.h - the deterministic simulator: protocol cores run in virtual time, with a seed that decides every delay,
+ * order and crash.
  *
- * A scenario builds ranks around the real cores, lets them exchange messages over channels, and checks properties. The harness runs it over many
- * seeds, then plants each bug it is told of and demands that some seed finds it. A failing seed replays: PROGRAM --seed S [--bug B].
+ * A scenario builds ranks around the real cores, lets them exchange messages over channels, and checks properties. The
+ * harness runs it over many seeds, then plants each bug it is told of and demands that some seed finds it. A failing
+ * seed replays: PROGRAM --seed S [--bug B].
  */
 #ifndef SIM_ENGINE_H
 #define SIM_ENGINE_H
@@ -16,7 +18,7 @@ struct sim;
 
 /* ---- Chance: everything random comes from the seed ---- */
 
-uint64_t sim_random(struct sim *sim, uint64_t below);            /* 0 .. below - 1; below > 0 */
+uint64_t sim_random(struct sim *sim, uint64_t below); /* 0 .. below - 1; below > 0 */
 bool sim_chance(struct sim *sim, unsigned numerator, unsigned denominator);
 
 /* ---- Virtual time ---- */
@@ -32,7 +34,8 @@ struct sim_channel;
 typedef void (*sim_deliver_fn)(struct sim *sim, void *context, const void *data, size_t bytes);
 
 /* Each message takes from `least` to `most` nanoseconds, chosen anew each time, and never overtakes an earlier one. */
-struct sim_channel *sim_channel_create(struct sim *sim, uint64_t least, uint64_t most, sim_deliver_fn deliver, void *context);
+struct sim_channel *sim_channel_create(struct sim *sim, uint64_t least, uint64_t most, sim_deliver_fn deliver,
+                                       void *context);
 void sim_channel_send(struct sim_channel *channel, const void *data, size_t bytes);
 /* What is under way is lost, and so is all that follows. */
 void sim_channel_cut(struct sim_channel *channel);

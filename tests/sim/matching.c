@@ -1,9 +1,10 @@
 /* matching.c - the simulator runs pml's matching and message protocols between a few ranks with random programs.
  *
- * Each rank posts sends, receives (exact and wildcard), matched probes and cancels at random moments over channels with random delays. An oracle, which
- * knows nothing but MPI's rules and scans plain lists, says at each arrival and each posting which receive and which message belong together. Checked:
- * who matches whom; every byte; nothing written past a buffer, into a truncated one, or after completion; senders that reuse their buffer at once
- * when told; that all completes; and that the bytes held for unexpected messages return to zero.
+ * Each rank posts sends, receives (exact and wildcard), matched probes and cancels at random moments over channels with
+ * random delays. An oracle, which knows nothing but MPI's rules and scans plain lists, says at each arrival and each
+ * posting which receive and which message belong together. Checked: who matches whom; every byte; nothing written past
+ * a buffer, into a truncated one, or after completion; senders that reuse their buffer at once when told; that all
+ * completes; and that the bytes held for unexpected messages return to zero.
  */
 #include "pml/protocol.h"
 #include "tests/sim/engine.h"
@@ -83,16 +84,12 @@ struct world {
     struct rank rank[MAX_RANKS];
 };
 
-
 static unsigned char byte_of(int from, int to, unsigned number, size_t at)
 {
     return (unsigned char)((unsigned)from * 37 + (unsigned)to * 101 + number * 59 + at * 7 + at / 64 + 1);
 }
 
-static struct world *world_of(struct sim *sim)
-{
-    return sim_user(sim);
-}
+static struct world *world_of(struct sim *sim) { return sim_user(sim); }
 
 static void transmit(struct rank *rank, int to, struct packet packet)
 {
@@ -104,7 +101,8 @@ static void transmit(struct rank *rank, int to, struct packet packet)
 
 static bool accepts(const struct receive *receive, int source, int tag)
 {
-    return (receive->source == NCCLX_ANY_SOURCE || receive->source == source) && (receive->tag == NCCLX_ANY_TAG || receive->tag == tag);
+    return (receive->source == NCCLX_ANY_SOURCE || receive->source == source) &&
+           (receive->tag == NCCLX_ANY_TAG || receive->tag == tag);
 }
 
 static void oracle_remove_receive(struct rank *rank, struct receive *receive)
@@ -143,7 +141,8 @@ static void oracle_keep(struct rank *rank, struct envelope *envelope)
 static struct envelope *oracle_find(struct rank *rank, int source, int tag)
 {
     for (struct envelope *envelope = rank->oracle_envelopes; envelope; envelope = envelope->oracle_next)
-        if ((source == NCCLX_ANY_SOURCE || envelope->match.source == source) && (tag == NCCLX_ANY_TAG || envelope->match.tag == tag))
+        if ((source == NCCLX_ANY_SOURCE || envelope->match.source == source) &&
+            (tag == NCCLX_ANY_TAG || envelope->match.tag == tag))
             return envelope;
     return NULL;
 }
@@ -170,21 +169,26 @@ static void complete_receive(struct sim *sim, struct rank *rank, struct receive 
     receive->error = error;
     size_t valid = error ? 0 : receive->bytes;
     if (error != (receive->bytes > receive->core.capacity ? NCCLX_ERR_TRUNCATE : NCCLX_SUCCESS))
-        sim_fail(sim, "rank %d: %zu bytes for a buffer of %zu give error %d", rank->me, receive->bytes, receive->core.capacity, error);
+        sim_fail(sim, "rank %d: %zu bytes for a buffer of %zu give error %d", rank->me, receive->bytes,
+                 receive->core.capacity, error);
     for (size_t i = 0; i < sizeof receive->data; i++) {
         unsigned char want = i < valid ? byte_of(receive->from, rank->me, receive->from_number, i) : CANARY;
         if (receive->data[i] == want) continue;
-        sim_fail(sim, "rank %d: byte %zu of %zu from rank %d is %02x, expected %02x", rank->me, i, receive->bytes, receive->from,
-                 receive->data[i], want);
+        sim_fail(sim, "rank %d: byte %zu of %zu from rank %d is %02x, expected %02x", rank->me, i, receive->bytes,
+                 receive->from, receive->data[i], want);
         return;
     }
 }
 
-static void store(struct sim *sim, struct rank *rank, struct receive *receive, uint64_t offset, const void *data, size_t bytes)
+static void store(struct sim *sim, struct rank *rank, struct receive *receive, uint64_t offset, const void *data,
+                  size_t bytes)
 {
-    if (receive->complete) sim_fail(sim, "rank %d: a write into a receive that is complete", rank->me);
-    else if (offset + bytes > sizeof receive->data) sim_fail(sim, "rank %d: a write far past a buffer", rank->me);
-    else if (bytes) memcpy(receive->data + offset, data, bytes);
+    if (receive->complete)
+        sim_fail(sim, "rank %d: a write into a receive that is complete", rank->me);
+    else if (offset + bytes > sizeof receive->data)
+        sim_fail(sim, "rank %d: a write far past a buffer", rank->me);
+    else if (bytes)
+        memcpy(receive->data + offset, data, bytes);
 }
 
 /* ---- Receiver ---- */
@@ -214,15 +218,18 @@ static void deliver(struct sim *sim, struct rank *rank, struct receive *receive,
     receive->from_tag = packet->tag;
     receive->from_number = packet->number;
     receive->bytes = packet->bytes;
-    struct protocol_action action = protocol_deliver(&receive->core, &rank->route[packet->from], packet->kind, packet->bytes);
+    struct protocol_action action =
+        protocol_deliver(&receive->core, &rank->route[packet->from], packet->kind, packet->bytes);
     uint64_t name = 0;
     while (rank->receives[name] != receive) name++;
-    if (action.control) transmit(rank, packet->from, (struct packet){.kind = action.control, .send = packet->send, .receive = name});
+    if (action.control)
+        transmit(rank, packet->from, (struct packet){.kind = action.control, .send = packet->send, .receive = name});
     if (action.copy == COPY_EAGER) store(sim, rank, receive, 0, packet->data, packet->bytes);
     if (action.complete) complete_receive(sim, rank, receive, action.error);
     if (action.copy != COPY_READ) return;
     struct read *read = sim_alloc(sim, sizeof *read);
-    *read = (struct read){rank, receive, world_of(sim)->rank[packet->from].sends[packet->send], packet->from, packet->send};
+    *read =
+        (struct read){rank, receive, world_of(sim)->rank[packet->from].sends[packet->send], packet->from, packet->send};
     sim_after(sim, sim_random(sim, 3000), read_done, read, 0, 0);
 }
 
@@ -252,11 +259,13 @@ static void message_arrived(struct sim *sim, struct rank *rank, const struct pac
 {
     struct protocol_peer *peer = &rank->peer[packet->from];
     struct receive *want = oracle_arrive(rank, packet->from, packet->tag);
-    if (packet->number != rank->arrived_from[packet->from]++) sim_fail(sim, "rank %d: messages of a pair out of order", rank->me);
+    if (packet->number != rank->arrived_from[packet->from]++)
+        sim_fail(sim, "rank %d: messages of a pair out of order", rank->me);
     struct match_receive *match = match_arrive(&rank->space, &peer->match, packet->from, packet->tag);
     struct receive *receive = (struct receive *)match;
     if (receive != want) {
-        sim_fail(sim, "rank %d: a message from rank %d with tag %d goes to the wrong receive", rank->me, packet->from, packet->tag);
+        sim_fail(sim, "rank %d: a message from rank %d with tag %d goes to the wrong receive", rank->me, packet->from,
+                 packet->tag);
     } else if (receive) {
         deliver(sim, rank, receive, packet);
     } else {
@@ -275,10 +284,13 @@ static void message_arrived(struct sim *sim, struct rank *rank, const struct pac
 static void filled(struct sim *sim, struct rank *rank, const struct packet *packet)
 {
     struct receive *want = oracle_arrive(rank, packet->from, packet->tag), *receive = rank->receives[packet->receive];
-    if (packet->number != rank->arrived_from[packet->from]++) sim_fail(sim, "rank %d: messages of a pair out of order", rank->me);
+    if (packet->number != rank->arrived_from[packet->from]++)
+        sim_fail(sim, "rank %d: messages of a pair out of order", rank->me);
     struct protocol_action action =
         protocol_filled(&rank->peer[packet->from], &receive->core, packet->from, packet->tag, packet->bytes);
-    if (receive != want) sim_fail(sim, "rank %d: a write from rank %d with tag %d fills the wrong receive", rank->me, packet->from, packet->tag);
+    if (receive != want)
+        sim_fail(sim, "rank %d: a write from rank %d with tag %d fills the wrong receive", rank->me, packet->from,
+                 packet->tag);
     if (!action.complete) sim_fail(sim, "rank %d: FILLED is refused", rank->me);
     if (sim_failed(sim)) return;
     receive->from = packet->from;
@@ -292,8 +304,10 @@ static void data_arrived(struct sim *sim, struct rank *rank, const struct packet
 {
     struct receive *receive = rank->receives[packet->receive];
     struct protocol_action action = protocol_data(&receive->core, packet->offset, packet->bytes);
-    if (action.error) sim_fail(sim, "rank %d: DATA is refused", rank->me);
-    else store(sim, rank, receive, packet->offset, packet->data, packet->bytes);
+    if (action.error)
+        sim_fail(sim, "rank %d: DATA is refused", rank->me);
+    else
+        store(sim, rank, receive, packet->offset, packet->data, packet->bytes);
     if (action.complete) complete_receive(sim, rank, receive, NCCLX_SUCCESS);
 }
 
@@ -320,7 +334,8 @@ static void stream(struct sim *sim, struct rank *rank, struct send *send)
 static void announced(struct sim *sim, struct rank *rank, const struct packet *packet)
 {
     struct protocol_announcement *announcement = sim_alloc(sim, sizeof *announcement);
-    *announcement = (struct protocol_announcement){.receive = packet->receive, .bytes = packet->bytes, .tag = packet->tag};
+    *announcement =
+        (struct protocol_announcement){.receive = packet->receive, .bytes = packet->bytes, .tag = packet->tag};
     protocol_announced(&rank->peer[packet->from], announcement, (uint32_t)packet->count);
 }
 
@@ -329,31 +344,48 @@ static void arrived(struct sim *sim, void *context, const void *data, size_t byt
     struct rank *rank = context;
     struct packet packet;
     memcpy(&packet, data, bytes);
-    struct send *send = packet.kind == PROTOCOL_FINISHED || packet.kind == PROTOCOL_CLEAR ? rank->sends[packet.send] : NULL;
+    struct send *send =
+        packet.kind == PROTOCOL_FINISHED || packet.kind == PROTOCOL_CLEAR ? rank->sends[packet.send] : NULL;
     switch (packet.kind) {
     case PROTOCOL_EAGER:
-    case PROTOCOL_REQUEST: message_arrived(sim, rank, &packet); break;
-    case PROTOCOL_FILLED: filled(sim, rank, &packet); break;
-    case PROTOCOL_DATA: data_arrived(sim, rank, &packet); break;
+    case PROTOCOL_REQUEST:
+        message_arrived(sim, rank, &packet);
+        break;
+    case PROTOCOL_FILLED:
+        filled(sim, rank, &packet);
+        break;
+    case PROTOCOL_DATA:
+        data_arrived(sim, rank, &packet);
+        break;
     case PROTOCOL_FINISHED:
         if (!protocol_finished(&send->core)) sim_fail(sim, "rank %d: FINISHED is refused", rank->me);
         complete_send(send);
         break;
     case PROTOCOL_CLEAR:
-        if (!protocol_cleared(&send->core, packet.receive)) sim_fail(sim, "rank %d: CLEAR is refused", rank->me);
-        else stream(sim, rank, send);
+        if (!protocol_cleared(&send->core, packet.receive))
+            sim_fail(sim, "rank %d: CLEAR is refused", rank->me);
+        else
+            stream(sim, rank, send);
         break;
-    case PROTOCOL_ANNOUNCE: announced(sim, rank, &packet); break;
+    case PROTOCOL_ANNOUNCE:
+        announced(sim, rank, &packet);
+        break;
     case PROTOCOL_WITHDRAW:
         protocol_withdrawn(&rank->peer[packet.from], packet.receive);
         transmit(rank, packet.from, (struct packet){.kind = PROTOCOL_WITHDRAWN, .receive = packet.receive});
         break;
     case PROTOCOL_WITHDRAWN:
-        if (protocol_cancelled(&rank->peer[packet.from], &rank->receives[packet.receive]->core)) cancelled(rank, rank->receives[packet.receive]);
+        if (protocol_cancelled(&rank->peer[packet.from], &rank->receives[packet.receive]->core))
+            cancelled(rank, rank->receives[packet.receive]);
         break;
-    case PROTOCOL_HOLD: rank->route[packet.from].held = true; break;
-    case PROTOCOL_RESUME: rank->route[packet.from].held = false; break;
-    default: sim_fail(sim, "rank %d: packet of kind %d", rank->me, (int)packet.kind);
+    case PROTOCOL_HOLD:
+        rank->route[packet.from].held = true;
+        break;
+    case PROTOCOL_RESUME:
+        rank->route[packet.from].held = false;
+        break;
+    default:
+        sim_fail(sim, "rank %d: packet of kind %d", rank->me, (int)packet.kind);
     }
 }
 
@@ -361,7 +393,9 @@ static void arrived(struct sim *sim, void *context, const void *data, size_t byt
 
 static size_t random_bytes(struct sim *sim)
 {
-    static const size_t edge[] = {0, 1, EAGER_LIMIT - 1, EAGER_LIMIT, EAGER_LIMIT + 1, ANNOUNCE_THRESHOLD, ANNOUNCE_THRESHOLD + 1, 333, MAX_BYTES};
+    static const size_t edge[] = {
+        0,   1,        EAGER_LIMIT - 1, EAGER_LIMIT, EAGER_LIMIT + 1, ANNOUNCE_THRESHOLD, ANNOUNCE_THRESHOLD + 1,
+        333, MAX_BYTES};
     return edge[sim_random(sim, sizeof edge / sizeof edge[0])];
 }
 
@@ -417,8 +451,12 @@ static struct receive *new_receive(struct sim *sim, struct rank *rank, int sourc
 
 static void deliver_kept(struct sim *sim, struct rank *rank, struct receive *receive, struct envelope *envelope)
 {
-    struct packet packet = {.kind = envelope->kind, .from = envelope->match.source, .tag = envelope->match.tag, .send = envelope->send,
-                            .number = envelope->number, .bytes = envelope->bytes};
+    struct packet packet = {.kind = envelope->kind,
+                            .from = envelope->match.source,
+                            .tag = envelope->match.tag,
+                            .send = envelope->send,
+                            .number = envelope->number,
+                            .bytes = envelope->bytes};
     memcpy(packet.data, envelope->data, sizeof envelope->data);
     release(world_of(sim), rank, held_bytes(envelope));
     deliver(sim, rank, receive, &packet);
@@ -429,7 +467,8 @@ static struct envelope *take(struct sim *sim, struct rank *rank, int source, int
 {
     struct envelope *want = oracle_find(rank, source, tag);
     struct envelope *found = (struct envelope *)match_find(&rank->space, source, tag);
-    if (found != want) sim_fail(sim, "rank %d: the wrong unexpected message is found for source %d, tag %d", rank->me, source, tag);
+    if (found != want)
+        sim_fail(sim, "rank %d: the wrong unexpected message is found for source %d, tag %d", rank->me, source, tag);
     if (!found || sim_failed(sim)) return NULL;
     match_take(&found->match);
     oracle_take(rank, found);
@@ -450,7 +489,9 @@ static void start_receive(struct sim *sim, struct rank *rank, int source, int ta
     struct protocol_peer *peer = source == NCCLX_ANY_SOURCE ? NULL : &rank->peer[source];
     if (protocol_announces(&rank->space, peer, &receive->core, ANNOUNCE_THRESHOLD, &count)) {
         receive->core.state = STATE_ANNOUNCED;
-        transmit(rank, source, (struct packet){.kind = PROTOCOL_ANNOUNCE, .receive = name, .tag = tag, .bytes = capacity, .count = count});
+        transmit(
+            rank, source,
+            (struct packet){.kind = PROTOCOL_ANNOUNCE, .receive = name, .tag = tag, .bytes = capacity, .count = count});
     }
     match_post(&rank->space, peer ? &peer->match : NULL, &receive->core.match);
     oracle_post(rank, receive);
@@ -463,9 +504,14 @@ static void cancel(struct rank *rank, struct receive *receive)
     uint64_t name = 0;
     while (rank->receives[name] != receive) name++;
     switch (protocol_cancel(peer, &receive->core)) {
-    case CANCEL_DONE: cancelled(rank, receive); break;
-    case CANCEL_WITHDRAW: transmit(rank, receive->source, (struct packet){.kind = PROTOCOL_WITHDRAW, .receive = name}); break;
-    case CANCEL_TOO_LATE: break;
+    case CANCEL_DONE:
+        cancelled(rank, receive);
+        break;
+    case CANCEL_WITHDRAW:
+        transmit(rank, receive->source, (struct packet){.kind = PROTOCOL_WITHDRAW, .receive = name});
+        break;
+    case CANCEL_TOO_LATE:
+        break;
     }
 }
 
@@ -505,7 +551,8 @@ static void receive_all(struct sim *sim, void *context, uint64_t a, uint64_t b)
     struct rank *rank = context;
     (void)a;
     (void)b;
-    while (rank->oracle_envelopes && !sim_failed(sim)) start_receive(sim, rank, NCCLX_ANY_SOURCE, NCCLX_ANY_TAG, MAX_BYTES);
+    while (rank->oracle_envelopes && !sim_failed(sim))
+        start_receive(sim, rank, NCCLX_ANY_SOURCE, NCCLX_ANY_TAG, MAX_BYTES);
 }
 
 static void start(struct sim *sim)
@@ -522,8 +569,10 @@ static void start(struct sim *sim)
         rank->flow.limit = FLOW_LIMIT;
         match_space_init(&rank->space, rank->bins, BINS);
         for (int peer = 0; peer < world->ranks; peer++) {
-            rank->route[peer] = (struct protocol_route){.eager_limit = EAGER_LIMIT, .can_read = reads || peer == r, .can_write = writes || peer == r};
-            rank->channel[peer] = sim_channel_create(sim, 100, 100 + sim_random(sim, 20000), arrived, &world->rank[peer]);
+            rank->route[peer] = (struct protocol_route){
+                .eager_limit = EAGER_LIMIT, .can_read = reads || peer == r, .can_write = writes || peer == r};
+            rank->channel[peer] =
+                sim_channel_create(sim, 100, 100 + sim_random(sim, 20000), arrived, &world->rank[peer]);
         }
         for (int i = 0; i < steps; i++) sim_after(sim, sim_random(sim, span), step, rank, 0, 0);
         sim_after(sim, QUIET, cancel_all, rank, 0, 0);
@@ -541,15 +590,25 @@ static void finish(struct sim *sim)
         for (int i = 0; i < rank->receive_count; i++)
             if (!rank->receives[i]->complete) sim_fail(sim, "rank %d: receive %d never completes", r, i);
         for (int peer = 0; peer < world->ranks; peer++)
-            if (world->rank[peer].sent_to[r] != rank->arrived_from[peer]) sim_fail(sim, "rank %d: messages from rank %d are lost", r, peer);
-        if (rank->flow.held) sim_fail(sim, "rank %d: %llu bytes of unexpected messages are still counted", r, (unsigned long long)rank->flow.held);
+            if (world->rank[peer].sent_to[r] != rank->arrived_from[peer])
+                sim_fail(sim, "rank %d: messages from rank %d are lost", r, peer);
+        if (rank->flow.held)
+            sim_fail(sim, "rank %d: %llu bytes of unexpected messages are still counted", r,
+                     (unsigned long long)rank->flow.held);
     }
 }
 
-static const enum planted_bug bugs[] = {BUG_WILDCARD_ORDER,       BUG_UNEXPECTED_ORDER, BUG_ANNOUNCEMENT_KEPT,
-                                        BUG_COUNT_OFF_BY_ONE,     BUG_FINISHED_BEFORE_COPY, BUG_TRUNCATED_WRITE,
-                                        BUG_AMBIGUOUS_ANNOUNCED,  BUG_ANNOUNCEMENT_NOT_USED_UP, BUG_WITHDRAWN_UNSEEN,
-                                        BUG_HELD_NOT_RELEASED,    BUG_NONE};
+static const enum planted_bug bugs[] = {BUG_WILDCARD_ORDER,
+                                        BUG_UNEXPECTED_ORDER,
+                                        BUG_ANNOUNCEMENT_KEPT,
+                                        BUG_COUNT_OFF_BY_ONE,
+                                        BUG_FINISHED_BEFORE_COPY,
+                                        BUG_TRUNCATED_WRITE,
+                                        BUG_AMBIGUOUS_ANNOUNCED,
+                                        BUG_ANNOUNCEMENT_NOT_USED_UP,
+                                        BUG_WITHDRAWN_UNSEEN,
+                                        BUG_HELD_NOT_RELEASED,
+                                        BUG_NONE};
 
 int main(int argc, char **argv)
 {

@@ -1,0 +1,46 @@
+#!/bin/bash
+# ncclx-perf and its report: that they measure what they say, never how fast.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+perf=$top_builddir/tests/perf/ncclx-perf
+report=$top_builddir/tests/perf/report
+
+# Three rounds in which the fastest peer takes twice, three times and twice as long.
+cat >"$scratch/lines" <<'LINES'
+ncclx latency 2 8 1.0 1.0 1.0
+mpich latency 2 8 4.0 2.0 2.0
+openmpi latency 2 8 9.0 9.0 9.0
+ncclx latency 2 8 1.0 1.0 1.0
+mpich latency 2 8 8.0 8.0 8.0
+openmpi latency 2 8 3.0 3.0 3.0
+a line that is none
+ncclx latency 2 8 2.0 2.0 2.0
+mpich latency 2 8 4.0 4.0 4.0
+openmpi latency 2 8 5.0 5.0 5.0
+ncclx barrier 2 0 1.5
+floor latency 2 8 0.5
+LINES
+"$report" --json "$scratch/json" --svg "$scratch/svg" <"$scratch/lines" >"$scratch/text"
+like "the ratio is the median over rounds of the fastest peer's" ' 8 +1\.000 +4\.000 +5\.000 +0\.500 +2\.00 \[2\.00, 3\.00\]' \
+    "$(cat "$scratch/text")"
+like "a test without peers has no ratio" ' 0 +1\.500 +- +- +-$' "$(cat "$scratch/text")"
+like "the JSON says the same" '"ncclx_us": 1\.0000, "mpich_us": 4\.0000, "openmpi_us": 5\.0000, "floor_us": 0\.5000, "ratio": 2\.0000' \
+    "$(cat "$scratch/json")"
+is "the plot has one line" 1 "$(grep -c '<polyline' "$scratch/svg")"
+
+# A path without compilers of peers: ncclx alone.
+mkdir "$scratch/bin"
+for tool in bash dirname readlink nproc seq shuf sed cat mkdir timeout tee date printf env; do
+    ln -s "$(command -v "$tool")" "$scratch/bin/$tool" 2>/dev/null
+done
+runs "all tests run" 0 env PATH="$scratch/bin" "$perf" --rounds 1 --ms 1 --least 4 --most 4096 --out "$scratch/results"
+for test in $("$perf" --list); do
+    like "$test was measured on two ranks" "(^|"$'\n'")$test, 2 ranks" "$out"
+done
+runs "start is measured" 0 env PATH="$scratch/bin" "$perf" --start --ranks 3 --rounds 2 --out "$scratch/results"
+is "once a round" 2 "$(grep -c '^ncclx start 3 0 [1-9]' "$scratch/results/lines.txt")"
+runs "an unknown test is refused" 2 "$perf" speed
+like "by name" "unknown test speed" "$err"
+for bad in "--rounds 0" "--rounds x" "--ranks 1" "--least" "--wrong" "--ms -1"; do
+    runs "$bad is refused" 2 "$perf" $bad
+done
+done_testing
