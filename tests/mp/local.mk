@@ -50,7 +50,7 @@ mp_programs += tests/mp/threads
 tests_mp_threads_SOURCES = tests/mp/threads.c tests/mp/check.h
 tests_mp_threads_LDADD = $(MP_LIBS)
 
-script_tests += tests/check.t tests/coll.t tests/comm.t tests/examples.t tests/p2p.t tests/window.t
+script_tests += tests/check.t tests/coll.t tests/comm.t tests/examples.t tests/heat.t tests/p2p.t tests/window.t
 plain_script_tests += tests/exports.t
 
 mp_programs += tests/mp/window
