@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-static int check_range(const struct osc_target *target, size_t displacement, size_t bytes, uint64_t *offset)
+int osc_check_range(const struct osc_target *target, size_t displacement, size_t bytes, uint64_t *offset)
 {
     if (!__builtin_mul_overflow((uint64_t)displacement, target->unit, offset) && window_within(*offset, bytes, target->bytes))
         return NCCLX_SUCCESS;
@@ -42,7 +42,7 @@ int osc_put(struct ncclx_win *win, const void *origin, size_t bytes, int rank, s
     uint64_t offset;
     if (rank == NCCLX_PROC_NULL) return NCCLX_SUCCESS;
     int error = osc_target_find(window, rank, &target);
-    if (!error) error = check_range(target, displacement, bytes, &offset);
+    if (!error) error = osc_check_range(target, displacement, bytes, &offset);
     if (error || bytes == 0) return error;
     target->put_open = true;
     return put_bytes(window, target, origin, bytes, offset);
@@ -55,7 +55,7 @@ int osc_get(struct ncclx_win *win, void *origin, size_t bytes, int rank, size_t 
     uint64_t offset;
     if (rank == NCCLX_PROC_NULL) return NCCLX_SUCCESS;
     int error = osc_target_find(window, rank, &target);
-    if (!error) error = check_range(target, displacement, bytes, &offset);
+    if (!error) error = osc_check_range(target, displacement, bytes, &offset);
     if (error || bytes == 0) return error;
     target->get_open = true;
     if (target->memory) {
@@ -88,7 +88,7 @@ int osc_put_signal(struct ncclx_win *win, const void *origin, size_t bytes, int 
     uint64_t offset;
     if (rank == NCCLX_PROC_NULL) return NCCLX_SUCCESS;
     int error = osc_target_find(window, rank, &target);
-    if (!error) error = check_range(target, displacement, bytes, &offset);
+    if (!error) error = osc_check_range(target, displacement, bytes, &offset);
     if (!error) error = check_signal(target, slot, op);
     if (error) return error;
     bool by_message = bytes > 0 && !target->memory && !target->copied;

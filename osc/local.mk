@@ -1,6 +1,8 @@
 noinst_HEADERS += osc/osc.h
 libncclx_core_la_SOURCES += \
 	osc/access.c \
+	osc/accumulate.c \
+	osc/atomic.c osc/atomic.h \
 	osc/messages.c \
 	osc/sync.c \
 	osc/targets.c \

@@ -105,7 +105,7 @@ static void refuse(struct osc *osc, int source, const char *what)
     osc->refused++;
 }
 
-static struct window_target *incoming(struct osc_window *window, int rank)
+static struct osc_incoming *incoming(struct osc_window *window, int rank)
 {
     if (!window->incoming[rank]) window->incoming[rank] = base_calloc(AREA_OSC, 1, sizeof *window->incoming[rank]);
     return window->incoming[rank];
@@ -135,23 +135,55 @@ static void send_data(struct osc_window *window, int peer, const struct window_h
     }
 }
 
+/* Elements changed at a time; their old values are sent before the next ones change. */
+#define COMBINE_BYTES ((size_t)512)
+
+static void combine(struct osc_window *window, int peer, const struct window_header *request, const struct osc_atomic *atomic,
+                    const char *operands, bool read)
+{
+    _Alignas(16) char old[COMBINE_BYTES];
+    struct window_header header = *request;
+    header.kind = WINDOW_DATA;
+    for (uint64_t done = 0; done < request->bytes;) {
+        size_t bytes = request->bytes - done < sizeof old ? (size_t)(request->bytes - done) : sizeof old;
+        osc_atomic_run(atomic, window->base + request->offset + done, operands, read ? old : NULL, bytes / atomic->size,
+                       &window->control->elements, window->plain);
+        header.offset = done;
+        if (read) answer(window, peer, &header, old, bytes);
+        if (operands) operands += bytes;
+        done += bytes;
+    }
+}
+
+/* What the header's type and operation mean; an element of 0 bytes where they mean nothing. */
+static void read_elements(const struct window_header *header, struct osc_atomic *atomic, struct window_limits *limits)
+{
+    if (header->kind != WINDOW_FETCH && header->kind != WINDOW_ACCUMULATE) return;
+    if (osc_atomic_make((ncclx_datatype_t)header->type, header->op, atomic)) return;
+    limits->element = (unsigned)atomic->size;
+    limits->operands = osc_atomic_operands(atomic);
+}
+
 static void handle_request(struct osc_window *window, int peer, const struct window_header *header, const void *data,
                            size_t bytes)
 {
     struct window_limits limits = {.bytes = window->bytes, .slots = window->slot_count};
     struct window_request request;
-    struct window_target *target = incoming(window, header->rank);
-    if (!target) {
+    struct osc_atomic atomic;
+    struct osc_incoming *from = incoming(window, header->rank);
+    if (!from) {
         refuse(window->face.rt->osc, peer, "no memory");
         return;
     }
-    if (window_target_receive(target, header, bytes, &limits, &request)) {
+    read_elements(header, &atomic, &limits);
+    if (window_target_receive(&from->core, header, bytes, &limits, &request)) {
         refuse(window->face.rt->osc, peer, "it is out of order or out of the window's bounds");
         return;
     }
     if (request.write) osc_copy(window->base + header->offset, data, bytes);
     if (request.signal) osc_slot_raise(&window->slots[header->slot], header->signal_op, header->value);
-    if (request.read) send_data(window, peer, header);
+    if (request.combine) combine(window, peer, header, &atomic, bytes ? data : NULL, request.read);
+    else if (request.read) send_data(window, peer, header);
     if (request.acknowledge) {
         struct window_header reply = *header;
         reply.kind = WINDOW_ACK;

@@ -30,6 +30,13 @@ int osc_put(struct ncclx_win *win, const void *origin, size_t bytes, int target,
 int osc_get(struct ncclx_win *win, void *origin, size_t bytes, int target, size_t target_disp);
 int osc_put_signal(struct ncclx_win *win, const void *origin, size_t bytes, int target, size_t target_disp, size_t slot,
                    ncclx_signal_op_t op, uint64_t value);
+/* Pointers are checked by the caller; types and operations here. origin: not used with NCCLX_NO_OP. */
+int osc_accumulate(struct ncclx_win *win, const void *origin, size_t count, ncclx_datatype_t type, ncclx_op_t op, int target,
+                   size_t target_disp);
+int osc_get_accumulate(struct ncclx_win *win, const void *origin, void *result, size_t count, ncclx_datatype_t type, ncclx_op_t op,
+                       int target, size_t target_disp);
+int osc_compare_swap(struct ncclx_win *win, const void *origin, const void *compare, void *result, ncclx_datatype_t type, int target,
+                     size_t target_disp);
 int osc_signal(struct ncclx_win *win, int target, size_t slot, ncclx_signal_op_t op, uint64_t value);
 /* timeout_ns: UINT64_MAX for ever (NCCLX_TIMEOUT applies), 0 one look. */
 int osc_wait_signal(struct ncclx_win *win, size_t slot, ncclx_compare_t compare, uint64_t value, uint64_t timeout_ns,

@@ -38,7 +38,9 @@ static int card_lies(const struct osc_target *target, const char *what)
 static void point_at_self(struct osc_window *window, struct osc_target *target)
 {
     target->memory = window->base;
+    target->control = window->control;
     target->slots = window->slots;
+    target->plain = window->plain;
 }
 
 static int attach_memory(struct osc_window *window, struct osc_target *target, const struct osc_card *card)
@@ -49,42 +51,43 @@ static int attach_memory(struct osc_window *window, struct osc_target *target, c
     if (target->memory_region->bytes < target->bytes) return card_lies(target, "less memory than it says");
     if (target->memory_region->access == PML_ACCESS_DIRECT) target->memory = target->memory_region->pointer;
     target->copied = target->memory_region->access == PML_ACCESS_COPY;
+    target->plain = !pml_region_shareable(&card->memory_card);
     return NCCLX_SUCCESS;
 }
 
-static int attach_slots(struct osc_window *window, struct osc_target *target, const struct osc_card *card)
+/* Control words and slots are used directly only where nothing else needs a message: signals may not overtake puts, and atomics on one
+ * element have to be of one kind (atomic.h). */
+static bool all_is_direct(const struct osc_target *target)
 {
-    if (target->slot_count == 0) return NCCLX_SUCCESS;
+    return target->control_region->access == PML_ACCESS_DIRECT &&
+           (!target->bytes || target->memory || (target->copied && target->plain));
+}
+
+static int attach_control(struct osc_window *window, struct osc_target *target, const struct osc_card *card)
+{
     if (card->shared && target->memory_region) {
-        target->slots_region = target->memory_region;
+        target->control_region = target->memory_region;
     } else {
-        int error = pml_region_attach(window->face.rt, target->peer, &card->slots_card, &target->slots_region);
+        int error = pml_region_attach(window->face.rt, target->peer, &card->control_card, &target->control_region);
         if (error) return error;
     }
-    const struct pml_region *region = target->slots_region;
-    if (!window_within(card->slots_offset, target->slot_count * sizeof(uint64_t), region->bytes) || card->slots_offset % 8)
+    const struct pml_region *region = target->control_region;
+    uint64_t bytes = sizeof(struct osc_control) + target->slot_count * sizeof(uint64_t);
+    if (!window_within(card->control_offset, bytes, region->bytes) || card->control_offset % 8)
         return card_lies(target, "its signal slots are outside its memory");
-    /* A signal may not overtake puts that travel as messages: then it is one itself. */
-    bool puts_are_messages = target->bytes > 0 && !target->memory && !target->copied;
-    if (region->access == PML_ACCESS_DIRECT && !puts_are_messages) {
-        target->slots = (uint64_t *)(void *)(region->pointer + card->slots_offset);
-        if ((uintptr_t)target->slots % 8) return card_lies(target, "its signal slots are not aligned");
-    }
-    return NCCLX_SUCCESS;
+    if (!all_is_direct(target)) return NCCLX_SUCCESS;
+    target->control = (struct osc_control *)(void *)(region->pointer + card->control_offset);
+    target->slots = (uint64_t *)(void *)(target->control + 1);
+    return (uintptr_t)target->control % 8 ? card_lies(target, "its signal slots are not aligned") : NCCLX_SUCCESS;
 }
 
 static void detach(struct osc_window *window, struct osc_target *target)
 {
     struct ncclx_rt *rt = window->face.rt;
     osc_message_drop(window, target);
-    if (target->slots_region && target->slots_region != target->memory_region) pml_region_detach(rt, target->slots_region);
+    if (target->control_region && target->control_region != target->memory_region) pml_region_detach(rt, target->control_region);
     if (target->memory_region) pml_region_detach(rt, target->memory_region);
     base_free(AREA_OSC, target);
-}
-
-bool osc_target_needs_messages(const struct osc_target *target)
-{
-    return (target->bytes && !target->memory && !target->copied) || (target->slot_count && !target->slots);
 }
 
 int osc_target_attach(struct osc_window *window, int rank, struct osc_target **result)
@@ -105,7 +108,7 @@ int osc_target_attach(struct osc_window *window, int rank, struct osc_target **r
         point_at_self(window, target);
     } else {
         error = attach_memory(window, target, card);
-        if (!error) error = attach_slots(window, target, card);
+        if (!error) error = attach_control(window, target, card);
         if (!error && osc_target_needs_messages(target)) {
             size_t piece = pml_am_max(window->face.rt, target->peer);
             window_origin_init(&target->origin, osc_window_id(window), comm->rank, piece);

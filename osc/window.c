@@ -4,48 +4,48 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define CARD_VERSION 1
-#define SLOT_ALIGNMENT 64 /* bytes: slots do not share a cache line with the program's data */
+#define CARD_VERSION 2
+#define CONTROL_ALIGNMENT 64 /* bytes: control words and slots do not share a cache line with the program's data */
 
 /* ---- This rank's part ---------------------------------------------------------------------------------------- */
 
+static uint64_t control_bytes(const struct osc_window *window)
+{
+    return sizeof(struct osc_control) + window->slot_count * sizeof(uint64_t); /* no overflow: at most OSC_MAX_SLOTS */
+}
+
 static int allocate_segment(struct osc_window *window, bool own_memory)
 {
-    uint64_t slots_offset = 0, total;
-    uint64_t slot_bytes = window->slot_count * sizeof(uint64_t); /* no overflow: at most OSC_MAX_SLOTS */
+    uint64_t offset = 0, total;
+    bool fits = true;
     if (own_memory) {
-        if (__builtin_add_overflow(window->bytes, (uint64_t)SLOT_ALIGNMENT - 1, &slots_offset))
-            return base_error(NCCLX_ERR_NO_MEM, "a window of %" PRIu64 " bytes is larger than any memory", window->bytes);
-        slots_offset -= slots_offset % SLOT_ALIGNMENT;
+        fits = !__builtin_add_overflow(window->bytes, (uint64_t)CONTROL_ALIGNMENT - 1, &offset);
+        offset -= offset % CONTROL_ALIGNMENT;
     }
-    if (__builtin_add_overflow(slots_offset, slot_bytes, &total) || total > SIZE_MAX / 2)
+    if (!fits || __builtin_add_overflow(offset, control_bytes(window), &total) || total > SIZE_MAX / 2)
         return base_error(NCCLX_ERR_NO_MEM, "a window of %" PRIu64 " bytes is larger than any memory", window->bytes);
-    if (total == 0) return NCCLX_SUCCESS;
     int error = pml_mem_alloc(window->face.rt, (size_t)total, &window->segment);
     if (error) return error;
-    memset((char *)window->segment + slots_offset, 0, (size_t)slot_bytes);
+    char *control = (char *)window->segment + offset;
+    memset(control, 0, (size_t)control_bytes(window));
     if (own_memory && window->bytes) window->base = window->segment;
-    if (window->slot_count) window->slots = (uint64_t *)(void *)((char *)window->segment + slots_offset);
+    window->control = (struct osc_control *)(void *)control;
+    window->slots = (uint64_t *)(void *)(window->control + 1);
     return NCCLX_SUCCESS;
 }
 
 static int describe_part(struct osc_window *window, struct osc_card *card)
 {
     struct ncclx_rt *rt = window->face.rt;
+    int error = NCCLX_SUCCESS;
     card->shared = window->bytes && window->base == window->segment;
     if (card->shared) {
-        uint64_t total = window->bytes;
-        if (window->slot_count) {
-            card->slots_offset = (uint64_t)((char *)window->slots - window->base);
-            total = card->slots_offset + window->slot_count * sizeof(uint64_t);
-        }
-        return pml_region_card(rt, window->base, (size_t)total, &card->memory_card);
+        card->control_offset = (uint64_t)((char *)window->control - window->base);
+        return pml_region_card(rt, window->base, (size_t)(card->control_offset + control_bytes(window)), &card->memory_card);
     }
-    int error = NCCLX_SUCCESS;
     if (window->bytes) error = pml_region_card(rt, window->base, (size_t)window->bytes, &card->memory_card);
-    if (!error && window->slot_count)
-        error = pml_region_card(rt, window->slots, (size_t)window->slot_count * sizeof(uint64_t), &card->slots_card);
-    return error;
+    window->plain = window->bytes && !pml_region_shareable(&card->memory_card);
+    return error ? error : pml_region_card(rt, window->control, (size_t)control_bytes(window), &card->control_card);
 }
 
 static int check_arguments(const struct osc_window *window)

@@ -6,6 +6,7 @@
 #ifndef OSC_WINDOW_H
 #define OSC_WINDOW_H
 
+#include "osc/atomic.h"
 #include "osc/osc.h"
 #include "osc/window_core.h"
 
@@ -15,42 +16,57 @@
 #define OSC_WINDOW_BUCKETS 64
 #define OSC_MAX_SLOTS (UINT64_C(1) << 32)
 
+/* In front of each rank's slots, zero at first: words that other ranks change. */
+struct osc_control {
+    uint32_t elements; /* the element lock, see atomic.h */
+    char pad[60];
+};
+
 /* What each rank tells the others when the window is made. */
 struct osc_card {
     uint32_t version;
     int32_t status;  /* why this rank cannot take part; SUCCESS */
     uint64_t bytes, unit, slots;
-    uint64_t slots_offset; /* where the slots are in the memory that slots_card describes */
-    uint32_t shared; /* 1: memory and slots are one region, memory_card's */
+    uint64_t control_offset; /* where the control words, and behind them the slots, are in the memory that control_card describes */
+    uint32_t shared; /* 1: memory and control are one region, memory_card's */
     uint32_t reserved;
-    struct pml_region_card memory_card, slots_card;
+    struct pml_region_card memory_card, control_card;
 };
 
 /* Another rank's part of the window, as this rank reaches it. Made on first use. */
 struct osc_target {
     char *memory;            /* DIRECT, else null */
-    uint64_t *slots;         /* signals are atomic operations here; null: they are messages */
+    struct osc_control *control; /* null: signals, atomics and locks are messages */
+    uint64_t *slots;         /* behind control, or null */
     uint64_t bytes, unit, slot_count;
     bool copied;             /* memory is reached by kernel copies */
+    bool plain;              /* its memory is not shareable: elements change under the element lock only */
     bool put_open, get_open; /* puts or gets since the last call that orders them: what win_free calls "in flight" */
     int rank, peer;          /* in the window, in the job */
     int error;               /* the way to it failed: every later call says so */
-    struct pml_region *memory_region, *slots_region; /* the same one, or null */
+    struct pml_region *memory_region, *control_region; /* the same one, or null */
     struct osc_target *next; /* targets used so far */
     struct window_origin origin; /* of messages to it */
+};
+
+/* What another rank's messages have done here. */
+struct osc_incoming {
+    struct window_target core;
 };
 
 struct osc_window {
     struct ncclx_win face; /* first: what runtime/ sees */
     char *base;
     uint64_t bytes, unit, slot_count;
+    struct osc_control *control;
     uint64_t *slots;
-    void *segment; /* memory of pml_mem_alloc that the window owns: slots, and the window's own memory if it allocated it */
+    bool plain;    /* base is not shareable memory */
+    void *segment; /* memory of pml_mem_alloc that the window owns: the window's own memory if it allocated it, control, slots */
     bool locked;   /* between lock_all and unlock_all */
     struct osc_card *cards;          /* of every rank */
     struct osc_target **targets;     /* by rank; null until used */
     struct osc_target *used;
-    struct window_target **incoming; /* by rank: messages from it; null until one comes */
+    struct osc_incoming **incoming;  /* by rank: messages from it; null until one comes */
     int *verdicts;                   /* by rank: room for agreements, so that none fails for want of memory */
     struct osc_window *next;         /* in its bucket */
 };
@@ -68,7 +84,12 @@ void osc_window_add(struct osc *osc, struct osc_window *window);
 void osc_window_remove(struct osc *osc, struct osc_window *window);
 int osc_target_attach(struct osc_window *window, int rank, struct osc_target **target);
 void osc_targets_detach(struct osc_window *window);
-bool osc_target_needs_messages(const struct osc_target *target);
+
+/* Then some operations are messages; else none is. */
+static inline bool osc_target_needs_messages(const struct osc_target *target)
+{
+    return target->control == NULL;
+}
 
 static inline struct osc_window *osc_window_of(struct ncclx_win *win)
 {
@@ -88,6 +109,11 @@ static inline int osc_target_find(struct osc_window *window, int rank, struct os
     }
     return osc_target_attach(window, rank, target);
 }
+
+/* ---- access.c ------------------------------------------------------------------------------------------------- */
+
+/* The offset of `bytes` at a displacement in the target's window, or ERR_RANGE. */
+int osc_check_range(const struct osc_target *target, size_t displacement, size_t bytes, uint64_t *offset);
 
 /* ---- messages.c: the driver of window_core over active messages --------------------------------------------- */
 

@@ -13,14 +13,26 @@ void window_origin_init(struct window_origin *origin, uint64_t window, int rank,
     *origin = (struct window_origin){.window = window, .rank = rank, .piece = piece};
 }
 
+/* Bytes of the target that one message of the operation covers at most. */
+static uint64_t piece_of(const struct window_origin *origin, const struct window_operation *operation)
+{
+    if (operation->element <= 1 || PLANTED_BUG(BUG_ELEMENT_CUT)) return origin->piece;
+    return origin->piece - origin->piece % operation->element;
+}
+
 void window_origin_submit(struct window_origin *origin, struct window_operation *operation)
 {
+    uint64_t piece = piece_of(origin, operation);
     operation->made = 0;
     operation->next = NULL;
     if (origin->head) origin->tail->next = operation;
     else origin->head = operation;
     origin->tail = operation;
-    uint64_t pieces = operation->bytes / origin->piece + (operation->bytes % origin->piece > 0);
+    uint64_t pieces = operation->bytes / piece + (operation->bytes % piece > 0);
+    if (operation->kind == WINDOW_LOCK && !PLANTED_BUG(BUG_GRANT_KEPT)) {
+        origin->lock = 0;
+        origin->locked = false;
+    }
     origin->queued += pieces ? pieces : 1; /* a signal without data */
 }
 
@@ -54,30 +66,38 @@ static void remember_get(struct window_origin *origin, struct window_operation *
     origin->gets[place].received = 0;
 }
 
+static void add_data(const struct window_operation *operation, uint64_t bytes, struct window_message *message)
+{
+    const char *from = operation->from ? operation->from + operation->made : operation->small;
+    bool carries = operation->kind == WINDOW_PUT || operation->kind == WINDOW_ACCUMULATE || operation->kind == WINDOW_FETCH;
+    message->bytes = !carries ? 0 : operation->kind == WINDOW_FETCH ? bytes * operation->operands : bytes;
+    if (message->bytes) message->data = from;
+}
+
 /* The next piece of the first operation. */
 static void make_piece(struct window_origin *origin, struct window_message *message)
 {
     struct window_operation *operation = origin->head;
     struct window_header *header = &message->header;
-    uint64_t bytes = least(operation->bytes - operation->made, origin->piece);
+    uint64_t bytes = least(operation->bytes - operation->made, piece_of(origin, operation));
     bool whole = operation->made + bytes == operation->bytes;
 
     header->kind = (uint8_t)operation->kind;
     header->offset = operation->offset + operation->made;
     header->bytes = bytes;
+    header->type = operation->type;
+    header->op = operation->op;
     if (operation->has_signal && (PLANTED_BUG(BUG_SIGNAL_EARLY) ? operation->made == 0 : whole)) {
         header->flags |= WINDOW_HAS_SIGNAL;
         header->signal_op = (uint8_t)operation->signal_op;
         header->slot = operation->slot;
         header->value = operation->value;
     }
-    if (operation->kind == WINDOW_PUT) {
-        message->data = operation->from + operation->made;
-        message->bytes = bytes;
-    }
+    add_data(operation, bytes, message);
     number(origin, header);
     origin->queued--;
-    if (operation->kind == WINDOW_GET) remember_get(origin, operation, bytes);
+    if (operation->kind == WINDOW_GET || operation->kind == WINDOW_FETCH) remember_get(origin, operation, bytes);
+    if (operation->kind == WINDOW_LOCK) origin->lock = origin->last;
     operation->made += bytes;
     if (!whole) return;
     message->finished = operation;
@@ -124,11 +144,19 @@ static int receive_data(struct window_origin *origin, const struct window_header
     return NCCLX_SUCCESS;
 }
 
+static int receive_locked(struct window_origin *origin, const struct window_header *header, uint64_t bytes)
+{
+    if (bytes || origin->locked || !origin->lock || header->sequence != origin->lock) return NCCLX_ERR_TRANSPORT;
+    origin->locked = true;
+    return NCCLX_SUCCESS;
+}
+
 int window_origin_receive(struct window_origin *origin, const struct window_header *header, uint64_t bytes, char **to)
 {
     *to = NULL;
     if (header->kind == WINDOW_ACK) return receive_ack(origin, header, bytes);
     if (header->kind == WINDOW_DATA) return receive_data(origin, header, bytes, to);
+    if (header->kind == WINDOW_LOCKED) return receive_locked(origin, header, bytes);
     return NCCLX_ERR_TRANSPORT;
 }
 
@@ -139,31 +167,68 @@ static bool signal_is_valid(const struct window_header *header, const struct win
     return header->slot < limits->slots && (header->signal_op == NCCLX_SIGNAL_ADD || header->signal_op == NCCLX_SIGNAL_SET);
 }
 
+static bool elements_are_valid(const struct window_header *header, uint64_t bytes, const struct window_limits *limits)
+{
+    if (!limits->element || !header->bytes || header->bytes % limits->element) return false;
+    if (limits->operands > 1 && header->bytes != limits->element) return false;
+    uint64_t expected;
+    if (__builtin_mul_overflow(header->bytes, limits->operands, &expected) || bytes != expected) return false;
+    return window_within(header->offset, header->bytes, limits->bytes);
+}
+
+static int ask(const struct window_target *target, const struct window_header *header, uint64_t bytes,
+               const struct window_limits *limits, struct window_request *request)
+{
+    bool fits = header->bytes && window_within(header->offset, header->bytes, limits->bytes), empty = !bytes && !header->bytes;
+    switch (header->kind) {
+    case WINDOW_PUT:
+        request->write = true;
+        return bytes == header->bytes && fits ? NCCLX_SUCCESS : NCCLX_ERR_TRANSPORT;
+    case WINDOW_GET:
+        request->read = true;
+        return !bytes && fits ? NCCLX_SUCCESS : NCCLX_ERR_TRANSPORT;
+    case WINDOW_FETCH:
+    case WINDOW_ACCUMULATE:
+        request->combine = true;
+        request->read = header->kind == WINDOW_FETCH;
+        return elements_are_valid(header, bytes, limits) ? NCCLX_SUCCESS : NCCLX_ERR_TRANSPORT;
+    case WINDOW_LOCK:
+        request->lock = true;
+        if (header->op != WINDOW_SHARED && header->op != WINDOW_EXCLUSIVE) return NCCLX_ERR_TRANSPORT;
+        return empty && !target->lock ? NCCLX_SUCCESS : NCCLX_ERR_TRANSPORT;
+    case WINDOW_UNLOCK:
+        request->unlock = true;
+        return empty && target->locked ? NCCLX_SUCCESS : NCCLX_ERR_TRANSPORT;
+    case WINDOW_SIGNAL:
+    case WINDOW_FLUSH:
+        return empty ? NCCLX_SUCCESS : NCCLX_ERR_TRANSPORT;
+    default:
+        return NCCLX_ERR_TRANSPORT;
+    }
+}
+
 int window_target_receive(struct window_target *target, const struct window_header *header, uint64_t bytes,
                           const struct window_limits *limits, struct window_request *request)
 {
     *request = (struct window_request){.write = false};
     if (header->version != WINDOW_VERSION || header->flags & ~(WINDOW_WANTS_ACK | WINDOW_HAS_SIGNAL)) return NCCLX_ERR_TRANSPORT;
     if (header->sequence != target->handled + 1 || !signal_is_valid(header, limits)) return NCCLX_ERR_TRANSPORT;
-    switch (header->kind) {
-    case WINDOW_PUT:
-        if (bytes == 0 || header->bytes != bytes || !window_within(header->offset, bytes, limits->bytes)) return NCCLX_ERR_TRANSPORT;
-        request->write = true;
-        break;
-    case WINDOW_GET:
-        if (bytes || header->bytes == 0 || !window_within(header->offset, header->bytes, limits->bytes)) return NCCLX_ERR_TRANSPORT;
-        request->read = true;
-        break;
-    case WINDOW_SIGNAL:
-    case WINDOW_FLUSH:
-        if (bytes || header->bytes) return NCCLX_ERR_TRANSPORT;
-        break;
-    default:
-        return NCCLX_ERR_TRANSPORT;
-    }
+    int error = ask(target, header, bytes, limits, request);
+    if (error) return error;
     target->handled = header->sequence;
+    if (request->lock) target->lock = header->sequence;
+    if (request->unlock) {
+        target->lock = 0;
+        target->locked = false;
+    }
     request->signal = header->flags & WINDOW_HAS_SIGNAL;
     /* The data answers a GET; a second acknowledgement of the same number would be refused. */
     request->acknowledge = header->flags & WINDOW_WANTS_ACK && !request->read;
     return NCCLX_SUCCESS;
+}
+
+uint64_t window_target_grant(struct window_target *target)
+{
+    target->locked = true;
+    return target->lock;
 }

@@ -9,6 +9,11 @@
  *                                       <-  DATA 3                     (implies that 1 and 2 are handled)
  *       FLUSH 4 (acknowledge)           ->
  *                                       <-  ACK 4
+ *       LOCK 5                          ->  takes a place in the queue of the target's lock
+ *                                       <-  LOCKED 5                   (when its turn has come)
+ *
+ * FETCH carries operands to elements of the target and brings the elements back as they were: a GET that writes. ACCUMULATE is a PUT that
+ * combines. Neither is ever cut inside an element.
  *
  * At most WINDOW_DEPTH messages are on their way from one origin to one target, so a slow target holds the origin back instead of filling
  * its memory. Buffers of operations stay with the caller until their messages have been made.
@@ -25,7 +30,8 @@
 #include <stdint.h>
 
 #define WINDOW_DEPTH 32 /* messages not yet acknowledged; half of it apart, an acknowledgement is asked for */
-#define WINDOW_VERSION 1
+#define WINDOW_ELEMENT_MAX 16 /* bytes of the largest element; atomics need pieces of two of them */
+#define WINDOW_VERSION 2
 
 enum window_kind {
     WINDOW_PUT = 1,
@@ -33,10 +39,16 @@ enum window_kind {
     WINDOW_SIGNAL = 3,
     WINDOW_FLUSH = 4, /* carries nothing but the wish to be acknowledged */
     WINDOW_ACK = 5,   /* target to origin: everything up to `sequence` is complete */
-    WINDOW_DATA = 6   /* target to origin: part of the answer to GET `sequence` */
+    WINDOW_DATA = 6,  /* target to origin: part of the answer to GET or FETCH `sequence` */
+    WINDOW_ACCUMULATE = 7,
+    WINDOW_FETCH = 8,
+    WINDOW_LOCK = 9,   /* `op` says shared or exclusive */
+    WINDOW_UNLOCK = 10,
+    WINDOW_LOCKED = 11 /* target to origin: LOCK `sequence` is granted */
 };
 
 enum { WINDOW_WANTS_ACK = 1, WINDOW_HAS_SIGNAL = 2 };
+enum { WINDOW_SHARED = 1, WINDOW_EXCLUSIVE = 2 }; /* `op` of LOCK */
 
 /* On the wire, in front of the data. Both ends are of one architecture. */
 struct window_header {
@@ -47,15 +59,21 @@ struct window_header {
     uint64_t slot, value;
     int32_t rank;    /* of the sender in the window */
     uint8_t kind, flags, signal_op, version;
+    uint8_t type, op; /* ACCUMULATE, FETCH: of the elements */
+    uint8_t reserved[6];
 };
 
 /* ---- Origin: one a window and target ------------------------------------------------------------------------- */
 
 struct window_operation {
     struct window_operation *next;
-    enum window_kind kind; /* PUT, GET or SIGNAL */
-    const char *from;      /* PUT */
-    char *to;              /* GET */
+    enum window_kind kind; /* what an origin sends, but FLUSH */
+    const char *from;      /* PUT, ACCUMULATE, FETCH; null: `small` */
+    char *to;              /* GET, FETCH */
+    char small[2 * WINDOW_ELEMENT_MAX];
+    uint8_t type, op;      /* ACCUMULATE, FETCH; LOCK: op */
+    unsigned element;      /* bytes that stay together; 0: cut anywhere */
+    unsigned operands;     /* FETCH: bytes that travel for each byte of the target; 2 only with one element */
     uint64_t offset, bytes;
     uint64_t made;         /* bytes whose messages have been made */
     bool has_signal;       /* PUT with a signal, SIGNAL */
@@ -73,7 +91,9 @@ struct window_origin {
     uint64_t flushed; /* everything up to this has to be acknowledged soon; may be a message still to be made */
     uint64_t queued;  /* messages that the queue will become */
     struct window_operation *head, *tail;
-    unsigned get_first, get_count; /* GETs without their data, in the order sent */
+    uint64_t lock;    /* number of the LOCK in progress or granted; 0: not made yet */
+    bool locked;      /* it is granted */
+    unsigned get_first, get_count; /* GETs and FETCHes without their data, in the order sent */
     struct {
         uint64_t sequence;
         char *to;
@@ -100,7 +120,7 @@ struct window_message {
 };
 /* The next message to send; false: nothing, or WINDOW_DEPTH are on their way. */
 bool window_origin_next(struct window_origin *origin, struct window_message *message);
-/* An ACK or DATA came. For DATA, *to is where its bytes go. ERR_TRANSPORT: not what was asked for, nothing changed. */
+/* An ACK, DATA or LOCKED came. For DATA, *to is where its bytes go. ERR_TRANSPORT: not what was asked for, nothing changed. */
 int window_origin_receive(struct window_origin *origin, const struct window_header *header, uint64_t bytes, char **to);
 
 /* Every operation up to the goal is complete at the target. Later ones do not count: other threads may go on. */
@@ -120,22 +140,31 @@ static inline bool window_origin_reached_here(const struct window_origin *origin
 
 struct window_target {
     uint64_t handled; /* sequence number of the newest message handled */
+    uint64_t lock;    /* number of the LOCK that waits or is granted; 0: none */
+    bool locked;
 };
 
 struct window_limits {
     uint64_t bytes, slots; /* of this rank's part of the window */
+    /* ACCUMULATE, FETCH: bytes of one element of the header's type, and of operands for each byte; element 0: the operation does not exist. */
+    unsigned element, operands;
 };
 
 /* What the header asks for, after every field was checked: in this order. */
 struct window_request {
     bool write;  /* the data goes to [offset, offset + bytes) */
     bool read;   /* [offset, offset + bytes) is sent back as DATA */
+    bool combine; /* the data is combined with [offset, offset + bytes); with `read`: which is sent back as it was before */
     bool signal; /* then the slot is raised */
+    bool lock, unlock;
     bool acknowledge;
 };
 /* ERR_TRANSPORT: out of order, or a field that lies; nothing changed. */
 int window_target_receive(struct window_target *target, const struct window_header *header, uint64_t bytes,
                           const struct window_limits *limits, struct window_request *request);
+
+/* The turn of the LOCK that waits has come: LOCKED with the number that this returns is to be sent. */
+uint64_t window_target_grant(struct window_target *target);
 
 /* True when [offset, offset + bytes) lies in `size` bytes. */
 static inline bool window_within(uint64_t offset, uint64_t bytes, uint64_t size)

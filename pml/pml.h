@@ -64,6 +64,8 @@ struct pml_region {
 
 /* Describes [base, base + bytes) of this rank for its peers. Valid while the memory is. */
 int pml_region_card(struct ncclx_rt *rt, void *base, size_t bytes, struct pml_region_card *card);
+/* Whether it describes memory of pml_mem_alloc, which peers can map. */
+bool pml_region_shareable(const struct pml_region_card *card);
 /* Finds by trying how this rank reaches the memory that peer's card describes. A card that lies is ERR_TRANSPORT. */
 int pml_region_attach(struct ncclx_rt *rt, int peer, const struct pml_region_card *card, struct pml_region **region);
 void pml_region_detach(struct ncclx_rt *rt, struct pml_region *region);

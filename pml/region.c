@@ -40,6 +40,11 @@ int pml_region_card(struct ncclx_rt *rt, void *base, size_t bytes, struct pml_re
     return NCCLX_SUCCESS;
 }
 
+bool pml_region_shareable(const struct pml_region_card *card)
+{
+    return card->word[CARD_KIND] == CARD_SHAREABLE;
+}
+
 static int lies(int peer, const char *what)
 {
     return base_error(NCCLX_ERR_TRANSPORT, "rank %d describes memory that it does not have: %s", peer, what);

@@ -102,7 +102,8 @@ int api_bad_rank(const struct ncclx_comm *comm, int rank, const char *what)
 
 int api_check_op(const struct ncclx_rt *rt, ncclx_op_t op, ncclx_datatype_t type)
 {
-    if (API_UNLIKELY(!base_op_predefined(op) && !handle_live(&rt->runtime->handles, HANDLE_OP, op)))
+    if (API_UNLIKELY(!base_op_predefined(op) && op != NCCLX_REPLACE && op != NCCLX_NO_OP &&
+                     !handle_live(&rt->runtime->handles, HANDLE_OP, op)))
         return base_error(NCCLX_ERR_OP, "%p is not an operation; was it freed?", (void *)op);
     return base_op_check(op, type);
 }

@@ -149,6 +149,9 @@ typedef enum ncclx_datatype {
 #define NCCLX_BXOR ((ncclx_op_t)11)
 #define NCCLX_MINLOC ((ncclx_op_t)12) /* ties: the lower index */
 #define NCCLX_MAXLOC ((ncclx_op_t)13)
+/* For ncclx_win_accumulate and its like only: the new value as it is; the old value as it was. They take every type. */
+#define NCCLX_REPLACE ((ncclx_op_t)14)
+#define NCCLX_NO_OP ((ncclx_op_t)15)
 
 enum { NCCLX_THREAD_SINGLE = 0, NCCLX_THREAD_FUNNELED = 1, NCCLX_THREAD_SERIALIZED = 2, NCCLX_THREAD_MULTIPLE = 3 };
 enum { NCCLX_IDENT = 0, NCCLX_CONGRUENT = 1, NCCLX_SIMILAR = 2, NCCLX_UNEQUAL = 3 };
@@ -422,6 +425,22 @@ int ncclx_win_free(ncclx_win_t *win);
 int ncclx_win_put(const void *origin, size_t count, ncclx_datatype_t type, int target, size_t target_disp,
                   ncclx_win_t win);
 int ncclx_win_get(void *origin, size_t count, ncclx_datatype_t type, int target, size_t target_disp, ncclx_win_t win);
+/* Atomic for each element: target element = target element op origin element, for predefined operations but AVG, and NCCLX_REPLACE. No other call
+ * of this family of the same type, from whichever rank, comes between the reading and the writing of an element; puts and gets may. The
+ * target makes no call. Completion as that of put. Errors: OP (a user's operation, AVG, NO_OP where nothing is fetched), TYPE. */
+int ncclx_win_accumulate(const void *origin, size_t count, ncclx_datatype_t type, ncclx_op_t op, int target,
+                         size_t target_disp, ncclx_win_t win);
+/* The same, and result receives the elements as they were before: filled when a get would be. With NCCLX_NO_OP an atomic get, origin may be
+ * null. result must not overlap origin. */
+int ncclx_win_get_accumulate(const void *origin, void *result, size_t count, ncclx_datatype_t type, ncclx_op_t op,
+                             int target, size_t target_disp, ncclx_win_t win);
+/* get_accumulate of one element. */
+int ncclx_win_fetch_op(const void *origin, void *result, ncclx_datatype_t type, ncclx_op_t op, int target,
+                       size_t target_disp, ncclx_win_t win);
+/* One element of the target becomes *origin if it has the same bytes as *compare; *result receives what it was. origin and compare may
+ * be used again at once. */
+int ncclx_win_compare_swap(const void *origin, const void *compare, void *result, ncclx_datatype_t type, int target,
+                           size_t target_disp, ncclx_win_t win);
 /* A put whose arrival, after all earlier puts to this target, adds value to the target's slot or sets it. */
 int ncclx_win_put_signal(const void *origin, size_t count, ncclx_datatype_t type, int target, size_t target_disp,
                          ncclx_win_t win, size_t slot, ncclx_signal_op_t op, uint64_t value);
@@ -545,6 +564,10 @@ extern __typeof__(ncclx_win_create) pncclx_win_create;
 extern __typeof__(ncclx_win_free) pncclx_win_free;
 extern __typeof__(ncclx_win_put) pncclx_win_put;
 extern __typeof__(ncclx_win_get) pncclx_win_get;
+extern __typeof__(ncclx_win_accumulate) pncclx_win_accumulate;
+extern __typeof__(ncclx_win_get_accumulate) pncclx_win_get_accumulate;
+extern __typeof__(ncclx_win_fetch_op) pncclx_win_fetch_op;
+extern __typeof__(ncclx_win_compare_swap) pncclx_win_compare_swap;
 extern __typeof__(ncclx_win_put_signal) pncclx_win_put_signal;
 extern __typeof__(ncclx_win_signal) pncclx_win_signal;
 extern __typeof__(ncclx_win_wait_signal) pncclx_win_wait_signal;

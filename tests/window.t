@@ -24,11 +24,26 @@ some_cases() { # some_cases NAME ROUNDS
     job "$1" 3 many 10
 }
 
+# Atomic operations: atomics NAME
+atomics() {
+    local ranks window=$top_builddir/tests/mp/window_atomics
+    for ranks in 1 3; do job "$1" $ranks values; done
+    for ranks in 2 3 5; do job "$1" $ranks shared 50; done
+    for ranks in 1 4; do job "$1" $ranks large; done
+    for ranks in 1 2; do job "$1" $ranks threads 30; done
+    job "$1" 2 errors
+}
+
 some_cases "as it comes" 20000
 job "as it comes" 2 signal 100000
 for ranks in 4 7 8 16; do job "as it comes" $ranks put; done
 for ranks in 1 3 5 7 8 16; do job "as it comes" $ranks signal 1000; done
 
+atomics "as it comes"
+for ranks in 7 8 16; do window=$window'_atomics' job "as it comes" $ranks shared 10; done
+NCCLX_SHM_DIRECT=0 atomics "kernel copies"
+NCCLX_SHM_CMA=0 atomics "no kernel copies"
+NCCLX_SHM_DIRECT=0 NCCLX_SHM_CMA=0 atomics "messages"
 NCCLX_SHM_DIRECT=0 some_cases "kernel copies" 600
 NCCLX_SHM_CMA=0 some_cases "no kernel copies" 600
 NCCLX_SHM_DIRECT=0 NCCLX_SHM_CMA=0 some_cases "messages" 600

@@ -25,6 +25,8 @@ int base_op_check(ncclx_op_t op, ncclx_datatype_t type)
 {
     if (!base_type_size(type)) return base_error(NCCLX_ERR_TYPE, "%d is not a datatype", (int)type);
     if (op == NCCLX_OP_NULL) return base_error(NCCLX_ERR_OP, "the operation is NCCLX_OP_NULL");
+    if (op == NCCLX_REPLACE || op == NCCLX_NO_OP)
+        return base_error(NCCLX_ERR_OP, "%s is for windows only: ncclx_win_accumulate and its like", base_op_name(op));
     if (!base_op_predefined(op)) {
         if (op->freed) return base_error(NCCLX_ERR_OP, "the operation has been freed");
         return NCCLX_SUCCESS;
@@ -40,7 +42,8 @@ bool base_op_commutative(ncclx_op_t op)
 
 const char *base_op_name(ncclx_op_t op)
 {
-    static const char *const name[] = {"null", "sum", "prod", "min", "max", "avg", "land", "lor", "lxor", "band", "bor", "bxor", "minloc", "maxloc"};
+    static const char *const name[] = {"null", "sum", "prod", "min", "max", "avg", "land", "lor", "lxor", "band", "bor", "bxor", "minloc", "maxloc",
+                                       "replace", "no_op"};
     return (size_t)op < sizeof name / sizeof name[0] ? name[(size_t)op] : "user's operation";
 }
 

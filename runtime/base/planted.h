@@ -33,6 +33,8 @@ enum planted_bug {
     BUG_FLUSH_FORGETS_QUEUE,       /* a flush asks only for what was sent, not for what waits its turn */
     BUG_FLUSH_WAITS_FOR_LATER,     /* a flush waits for operations that came after it, which nobody flushes */
     BUG_ACKNOWLEDGEMENT_NOT_ASKED, /* the way fills up and nobody asks for an acknowledgement */
+    BUG_ELEMENT_CUT,               /* a piece of an atomic operation ends inside an element */
+    BUG_GRANT_KEPT,                /* the grant of an earlier lock counts for the next one */
     BUG_COUNT
 };
 

@@ -128,10 +128,11 @@ void base_rt_give_way(struct ncclx_rt *rt)
 #define AGENT_EAGER_ROUNDS 200
 #define AGENT_SLEEP_NS UINT64_C(500000)
 
-static void agent_sleep(struct ncclx_rt *rt)
+static void agent_sleep(struct ncclx_rt *rt, bool polled)
 {
     struct timespec pause = {.tv_nsec = (long)AGENT_SLEEP_NS};
-    if (rt->block) rt->block(rt->block_arg, AGENT_SLEEP_NS);
+    /* Where a thread of the program polls, nobody needs to wake the agent: peers would pay for it with each message. */
+    if (rt->block && !polled) rt->block(rt->block_arg, AGENT_SLEEP_NS);
     else nanosleep(&pause, NULL);
 }
 
@@ -146,7 +147,7 @@ static void *agent(void *arg)
         base_rt_unlock(rt);
         if (found) idle = 0;
         else if (idle < AGENT_EAGER_ROUNDS) idle++;
-        if (polled || idle >= AGENT_EAGER_ROUNDS) agent_sleep(rt);
+        if (polled || idle >= AGENT_EAGER_ROUNDS) agent_sleep(rt, polled);
         else if (!found) sched_yield();
     }
     return NULL;

@@ -38,6 +38,12 @@ int pml_region_card(struct ncclx_rt *rt, void *base, size_t bytes, struct pml_re
     return NCCLX_SUCCESS;
 }
 
+bool pml_region_shareable(const struct pml_region_card *card)
+{
+    (void)card;
+    return false;
+}
+
 int pml_region_attach(struct ncclx_rt *rt, int peer, const struct pml_region_card *card, struct pml_region **region)
 {
     (void)rt;

@@ -54,5 +54,9 @@ script_tests += tests/check.t tests/coll.t tests/comm.t tests/examples.t tests/h
 plain_script_tests += tests/exports.t
 
 mp_programs += tests/mp/window
-tests_mp_window_SOURCES = tests/mp/window.c tests/mp/check.h
+tests_mp_window_SOURCES = tests/mp/window.c tests/mp/window.h tests/mp/check.h
 tests_mp_window_LDADD = $(MP_LIBS)
+
+mp_programs += tests/mp/window_atomics
+tests_mp_window_atomics_SOURCES = tests/mp/window_atomics.c tests/mp/window.h tests/mp/check.h
+tests_mp_window_atomics_LDADD = $(MP_LIBS)

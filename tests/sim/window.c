@@ -13,14 +13,15 @@
 
 #define MEMORY 2048
 #define SLOTS 4
-#define PIECE 48
+#define PIECE 48 /* at most; at least two elements */
+#define ELEMENT 8
 #define STEPS 60
 #define WINDOW_ID UINT64_C(0x1234)
 
 struct record { /* of an operation, until it is flushed */
     struct record *next;
     struct window_operation operation;
-    char buffer[MEMORY], expected[MEMORY];
+    char buffer[MEMORY], expected[MEMORY], operands[MEMORY];
 };
 
 struct stage {
@@ -28,13 +29,14 @@ struct stage {
     struct sim_channel *to_target, *to_origin;
     struct window_origin origin;
     struct window_target target;
+    bool holds_lock; /* as the origin sees it */
     char memory[MEMORY], model[MEMORY];
     uint64_t slots[SLOTS], model_slots[SLOTS];
     uint64_t signals_made, signals_seen, hash[2 * STEPS];
     struct record *records;
     int steps;
     uint64_t goal; /* of the flush */
-    enum { RUNNING, FLUSHING, FLUSHING_HERE, FINISHED } state;
+    enum { RUNNING, FLUSHING, FLUSHING_HERE, LOCKING, FINISHED } state;
 };
 
 static uint64_t hash_of(const char *bytes, size_t count)
@@ -48,6 +50,18 @@ struct packet {
     struct window_header header;
     char data[PIECE];
 };
+
+/* Additions to 8-byte elements stand for all operations. */
+static void add(char *memory, const char *operands, uint64_t bytes)
+{
+    for (uint64_t i = 0; i < bytes; i += ELEMENT) {
+        uint64_t element, operand;
+        memcpy(&element, memory + i, ELEMENT);
+        memcpy(&operand, operands + i, ELEMENT);
+        element += operand;
+        memcpy(memory + i, &element, ELEMENT);
+    }
+}
 
 static void transmit(struct sim_channel *channel, const struct window_header *header, const void *data, size_t bytes)
 {
@@ -75,7 +89,7 @@ static void flush_is_done(struct stage *stage)
         sim_fail(stage->sim, "flush returned before the puts were in memory");
     for (struct record *record = stage->records; record; record = record->next) {
         struct window_operation *operation = &record->operation;
-        if (operation->kind == WINDOW_GET && memcmp(record->buffer, record->expected, (size_t)operation->bytes))
+        if (operation->to && memcmp(record->buffer, record->expected, (size_t)operation->bytes))
             sim_fail(stage->sim, "a get of %" PRIu64 " bytes is wrong after its flush", operation->bytes);
         memset(record->buffer, 0xee, sizeof record->buffer);
     }
@@ -88,23 +102,38 @@ static void check_flush(struct stage *stage)
 {
     if (stage->state == FLUSHING && window_origin_reached(&stage->origin, stage->goal)) flush_is_done(stage);
     else if (stage->state == FLUSHING_HERE && window_origin_reached_here(&stage->origin, stage->goal)) flush_is_done(stage);
+    else if (stage->state == LOCKING && stage->origin.locked) {
+        if (!stage->target.locked) sim_fail(stage->sim, "the origin believes to hold a lock that it does not hold");
+        stage->holds_lock = true;
+        stage->state = RUNNING;
+        sim_after(stage->sim, sim_random(stage->sim, 200), step, stage, 0, 0);
+    }
 }
 
 static void fill(struct stage *stage, struct record *record)
 {
     struct window_operation *operation = &record->operation;
     struct sim *sim = stage->sim;
-    operation->offset = sim_random(sim, MEMORY);
+    bool atomic = operation->kind == WINDOW_ACCUMULATE || operation->kind == WINDOW_FETCH;
+    operation->offset = sim_random(sim, MEMORY - ELEMENT + 1);
     operation->bytes = 1 + sim_random(sim, sim_chance(sim, 1, 4) ? MEMORY - operation->offset : PIECE);
     if (operation->bytes > MEMORY - operation->offset) operation->bytes = MEMORY - operation->offset;
-    if (operation->kind == WINDOW_PUT) {
-        for (uint64_t i = 0; i < operation->bytes; i++) record->buffer[i] = (char)sim_random(sim, 256);
-        memcpy(stage->model + operation->offset, record->buffer, (size_t)operation->bytes);
-        operation->from = record->buffer;
-    } else {
-        memcpy(record->expected, stage->model + operation->offset, (size_t)operation->bytes);
+    if (atomic) {
+        operation->bytes = operation->bytes < ELEMENT ? ELEMENT : operation->bytes - operation->bytes % ELEMENT;
+        operation->element = ELEMENT;
+        operation->operands = 1;
+    }
+    char *place = stage->model + operation->offset;
+    if (operation->kind == WINDOW_GET || operation->kind == WINDOW_FETCH) {
+        memcpy(record->expected, place, (size_t)operation->bytes);
         operation->to = record->buffer;
     }
+    if (operation->kind == WINDOW_GET) return;
+    char *from = operation->kind == WINDOW_FETCH ? record->operands : record->buffer;
+    for (uint64_t i = 0; i < operation->bytes; i++) from[i] = (char)sim_random(sim, 256);
+    operation->from = from;
+    if (atomic) add(place, from, operation->bytes);
+    else memcpy(place, from, (size_t)operation->bytes);
 }
 
 static void add_signal(struct stage *stage, struct window_operation *operation)
@@ -125,11 +154,32 @@ static void operate(struct stage *stage)
     record->next = stage->records;
     stage->records = record;
     struct window_operation *operation = &record->operation;
-    operation->kind = (enum window_kind)(WINDOW_PUT + sim_random(stage->sim, 3));
+    static const enum window_kind kinds[] = {WINDOW_PUT, WINDOW_GET, WINDOW_SIGNAL, WINDOW_ACCUMULATE, WINDOW_FETCH};
+    operation->kind = kinds[sim_random(stage->sim, 5)];
     if (operation->kind != WINDOW_SIGNAL) fill(stage, record);
     if (operation->kind == WINDOW_SIGNAL || (operation->kind == WINDOW_PUT && sim_chance(stage->sim, 1, 2)))
         add_signal(stage, operation);
     window_origin_submit(&stage->origin, operation);
+}
+
+/* Takes the lock, or gives it up. */
+static void lock(struct stage *stage)
+{
+    struct window_operation *operation = sim_alloc(stage->sim, sizeof *operation);
+    operation->kind = stage->holds_lock ? WINDOW_UNLOCK : WINDOW_LOCK;
+    operation->op = WINDOW_EXCLUSIVE;
+    if (stage->holds_lock) stage->holds_lock = false;
+    else stage->state = LOCKING;
+    window_origin_submit(&stage->origin, operation);
+}
+
+static void grant(struct sim *sim, void *context, uint64_t a, uint64_t b)
+{
+    struct stage *stage = context;
+    struct window_header reply = {.version = WINDOW_VERSION, .window = WINDOW_ID, .kind = WINDOW_LOCKED};
+    (void)sim, (void)a, (void)b;
+    reply.sequence = window_target_grant(&stage->target);
+    transmit(stage->to_origin, &reply, NULL, 0);
 }
 
 /* Another thread signals while this one flushes, and does not flush itself. */
@@ -157,6 +207,9 @@ static void step(struct sim *sim, void *context, uint64_t a, uint64_t b)
     } else if (sim_chance(sim, 1, 12)) {
         stage->state = FLUSHING_HERE;
         stage->goal = window_origin_goal(&stage->origin);
+    } else if (sim_chance(sim, 1, 12)) {
+        lock(stage);
+        if (stage->state == RUNNING) sim_after(sim, sim_random(sim, 200), step, stage, 0, 0);
     } else {
         operate(stage);
         sim_after(sim, sim_random(sim, 200), step, stage, 0, 0);
@@ -192,7 +245,7 @@ static void at_target(struct sim *sim, void *context, const void *data, size_t b
 {
     struct stage *stage = context;
     const struct packet *packet = data;
-    const struct window_limits limits = {.bytes = MEMORY, .slots = SLOTS};
+    const struct window_limits limits = {.bytes = MEMORY, .slots = SLOTS, .element = ELEMENT, .operands = 1};
     struct window_request request;
     size_t length = bytes - sizeof packet->header;
     if (window_target_receive(&stage->target, &packet->header, length, &limits, &request)) {
@@ -202,6 +255,8 @@ static void at_target(struct sim *sim, void *context, const void *data, size_t b
     if (request.write) memcpy(stage->memory + packet->header.offset, packet->data, length);
     if (request.signal) raise_signal(stage, &packet->header);
     if (request.read) send_data(stage, &packet->header);
+    if (request.combine) add(stage->memory + packet->header.offset, packet->data, length);
+    if (request.lock) sim_after(sim, sim_random(sim, 5000), grant, stage, 0, 0);
     if (request.acknowledge) {
         struct window_header reply = packet->header;
         reply.kind = WINDOW_ACK;
@@ -232,7 +287,7 @@ static void start(struct sim *sim)
     stage->sim = sim;
     stage->to_target = sim_channel_create(sim, 100, 100 + sim_random(sim, 20000), at_target, stage);
     stage->to_origin = sim_channel_create(sim, 100, 100 + sim_random(sim, 20000), at_origin, stage);
-    window_origin_init(&stage->origin, WINDOW_ID, 0, 1 + sim_random(sim, PIECE));
+    window_origin_init(&stage->origin, WINDOW_ID, 0, 2 * ELEMENT + sim_random(sim, PIECE - 2 * ELEMENT + 1));
     sim_set_user(sim, stage);
     sim_after(sim, 0, step, stage, 0, 0);
 }
@@ -248,7 +303,8 @@ static void finish(struct sim *sim)
 int main(int argc, char **argv)
 {
     static const enum planted_bug bugs[] = {BUG_SIGNAL_EARLY, BUG_FLUSH_FORGETS_QUEUE,
-                                             BUG_FLUSH_WAITS_FOR_LATER, BUG_ACKNOWLEDGEMENT_NOT_ASKED, BUG_NONE};
+                                             BUG_FLUSH_WAITS_FOR_LATER, BUG_ACKNOWLEDGEMENT_NOT_ASKED,
+                                             BUG_ELEMENT_CUT, BUG_GRANT_KEPT, BUG_NONE};
     static const struct sim_scenario scenario = {
         .name = "window messages", .start = start, .finish = finish, .seeds = 1000, .bugs = bugs};
     return sim_main(argc, argv, &scenario, 1);

@@ -90,6 +90,11 @@ int pml_region_card(struct ncclx_rt *rt, void *base, size_t bytes, struct pml_re
     return NCCLX_SUCCESS;
 }
 
+bool pml_region_shareable(const struct pml_region_card *card)
+{
+    return card->word[2];
+}
+
 int pml_region_attach(struct ncclx_rt *rt, int peer, const struct pml_region_card *card, struct pml_region **region)
 {
     (void)rt;
@@ -346,6 +351,67 @@ static void counters(struct rank *rank)
     EXPECT(osc_win_free(win) == NCCLX_SUCCESS);
 }
 
+/* ---- Atomics ---- */
+
+/* Everybody adds to the same elements of rank 0, of every size and alignment, and takes numbers from a counter: none comes twice. */
+static void atomics_on(struct rank *rank, void *memory)
+{
+    enum { ROUNDS = 300, ELEMENTS = 40 };
+    char *base;
+    struct ncclx_win *win = make_window(rank, memory, BYTES, 1, &base);
+    if (!win) return;
+    int64_t pairs[ELEMENTS][2], counter = 0;
+    uint8_t bytes[ELEMENTS];
+    for (int i = 0; i < ELEMENTS; i++) {
+        bytes[i] = 1;
+        pairs[i][0] = rank->comm.rank * 100 + i;
+        pairs[i][1] = rank->comm.rank;
+    }
+    const int64_t one = 1;
+    int64_t last = -1;
+    for (int round = 0; round < ROUNDS; round++) {
+        EXPECT(osc_get_accumulate(win, &one, &counter, 1, NCCLX_INT64, NCCLX_SUM, 0, 0) == NCCLX_SUCCESS);
+        EXPECT(osc_accumulate(win, bytes, ELEMENTS, NCCLX_UINT8, NCCLX_SUM, 0, 100) == NCCLX_SUCCESS);
+        EXPECT(osc_accumulate(win, &one, 1, NCCLX_INT64, NCCLX_SUM, 0, 201) == NCCLX_SUCCESS); /* not aligned */
+        EXPECT(osc_accumulate(win, pairs, ELEMENTS, NCCLX_INT64_PAIR, NCCLX_MAXLOC, 0, 1000) == NCCLX_SUCCESS);
+        EXPECT(osc_flush(win, 0) == NCCLX_SUCCESS);
+        EXPECT(counter > last && counter < ROUNDS * RANKS);
+        last = counter;
+        int64_t old = 0; /* another counter, by compare-and-swap */
+        for (int64_t expected = 0; ; expected = old) {
+            int64_t next = expected + 1;
+            EXPECT(osc_compare_swap(win, &next, &expected, &old, NCCLX_INT64, 0, 8) == NCCLX_SUCCESS);
+            EXPECT(osc_flush(win, 0) == NCCLX_SUCCESS);
+            if (old == expected || failed_line) break;
+        }
+    }
+    EXPECT(osc_fence(win) == NCCLX_SUCCESS);
+    if (rank->comm.rank == 0) {
+        int64_t odd;
+        memcpy(&odd, base + 201, sizeof odd);
+        EXPECT(*(int64_t *)(void *)base == ROUNDS * RANKS && *(int64_t *)(void *)(base + 8) == ROUNDS * RANKS && odd == ROUNDS * RANKS);
+        for (int i = 0; i < ELEMENTS; i++) {
+            int64_t pair[2];
+            memcpy(pair, base + 1000 + (size_t)i * sizeof pair, sizeof pair);
+            EXPECT((uint8_t)base[100 + i] == (uint8_t)(ROUNDS * RANKS) && pair[0] == (RANKS - 1) * 100 + i && pair[1] == RANKS - 1);
+        }
+    }
+    EXPECT(osc_accumulate(win, &one, 1, NCCLX_INT64, NCCLX_AVG, 0, 0) == NCCLX_ERR_OP);
+    EXPECT(osc_accumulate(win, &one, 1, NCCLX_INT64, NCCLX_NO_OP, 0, 0) == NCCLX_ERR_OP);
+    EXPECT(osc_accumulate(win, &one, 1, NCCLX_DOUBLE, NCCLX_BAND, 0, 0) == NCCLX_ERR_TYPE);
+    EXPECT(osc_accumulate(win, &one, 1, NCCLX_INT64, NCCLX_SUM, 0, BYTES - 7) == NCCLX_ERR_RANGE);
+    EXPECT(osc_fence(win) == NCCLX_SUCCESS);
+    EXPECT(osc_win_free(win) == NCCLX_SUCCESS);
+}
+
+static void atomics(struct rank *rank)
+{
+    static char memory[RANKS][BYTES] __attribute__((aligned(64)));
+    memset(memory[rank->comm.rank], 0, BYTES);
+    atomics_on(rank, NULL);
+    atomics_on(rank, memory[rank->comm.rank]);
+}
+
 /* ---- Errors -------------------------------------------------------------------------------------------------- */
 
 static void wrong_arguments(struct rank *rank)
@@ -464,21 +530,23 @@ static void hostile(struct rank *rank)
             .bytes = next_random(&state) % 4 ? bytes : offsets[next_random(&state) % 7],
             .slot = next_random(&state) % (SLOTS + 2),
             .rank = (int32_t)(next_random(&state) % (RANKS + 2)) - 1,
-            .kind = (uint8_t)(next_random(&state) % 8),
+            .kind = (uint8_t)(next_random(&state) % 13),
+            .type = (uint8_t)(next_random(&state) % 20),
+            .op = (uint8_t)(next_random(&state) % 18),
             .flags = (uint8_t)(next_random(&state) % 5),
             .signal_op = (uint8_t)(next_random(&state) % 4),
             .version = next_random(&state) % 16 ? WINDOW_VERSION : 0,
         };
         if (header.flags & WINDOW_WANTS_ACK && next_random(&state) % 8) continue; /* few answers: nobody asked for them */
-        if (header.kind == WINDOW_GET) header.kind = WINDOW_SIGNAL;
+        if (header.kind == WINDOW_GET || header.kind == WINDOW_FETCH) header.kind = WINDOW_SIGNAL;
         int source = next_random(&state) % 4 ? header.rank : (int)(next_random(&state) % RANKS);
         size_t header_bytes = next_random(&state) % 16 ? sizeof header : next_random(&state) % sizeof header;
         osc_message_arrived(&rank->rt, source, &header, header_bytes, data, bytes, rank->rt.osc);
-        struct window_target **incoming = osc_window_of(win)->incoming;
+        struct osc_incoming **incoming = osc_window_of(win)->incoming;
         int other = (me + 1) % RANKS;
-        sequence = incoming[other] ? incoming[other]->handled + 1 : 1;
+        sequence = incoming[other] ? incoming[other]->core.handled + 1 : 1;
     }
-    EXPECT(osc_window_of(win)->incoming[(me + 1) % RANKS]->handled > 0);
+    EXPECT(osc_window_of(win)->incoming[(me + 1) % RANKS]->core.handled > 0);
     for (int i = 0; i < 64; i++) EXPECT(mine[i] == 0x5a && mine[64 + BYTES + i] == 0x5a);
     meet(&rank->comm);
     while (poll_messages(rank)) continue;
@@ -505,6 +573,7 @@ static void left_behind(struct rank *rank)
 EVERY_WAY(put_and_get)
 EVERY_WAY(signals)
 EVERY_WAY(counters)
+EVERY_WAY(atomics)
 EVERY_WAY(wrong_arguments)
 EVERY_WAY(comparisons)
 EVERY_WAY(creation_fails_everywhere)
@@ -524,7 +593,7 @@ int main(void)
         cmocka_unit_test(test_counters),      cmocka_unit_test(test_wrong_arguments),
         cmocka_unit_test(test_comparisons),   cmocka_unit_test(test_creation_fails_everywhere),
         cmocka_unit_test(test_epochs),        cmocka_unit_test(test_left_behind),
-        cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_hostile),       cmocka_unit_test(test_atomics),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
