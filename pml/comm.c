@@ -36,10 +36,18 @@ static int space_make(struct pml_space_state *space, struct ncclx_comm *comm, un
     return NCCLX_SUCCESS;
 }
 
+static void end_receives(struct match_link *head)
+{
+    while (!match_link_empty(head)) pml_receive_end(match_receive_of(head->next));
+}
+
 static void space_release(struct pml_space_state *space)
 {
     if (!space->chunk) return;
     struct pml *pml = space->comm->rt->pml;
+    /* Of waits that ended early, and whose announcements peers have not yet given back; or left at the rank's end. */
+    end_receives(&space->match.wild);
+    for (uint32_t i = 0; i <= space->match.bin_mask; i++) end_receives(&space->match.bin[i].receives);
     while (!match_link_empty(
         &space->match.envelopes)) { /* messages nobody received: their senders must not wait for ever */
         struct ncclx_message *message =

@@ -238,6 +238,8 @@ void pml_receive_data(struct pml *pml, struct pml_connection *connection, const 
 void pml_receive_filled(struct pml *pml, struct pml_connection *connection, struct pml_space_state *space,
                         struct pml_peer *peer, const struct pml_packet *packet);
 void pml_receive_withdrawn(struct pml *pml, struct pml_connection *connection, uint64_t name);
+/* The communicator ends: a receive that is still pending on it ends with an error. */
+void pml_receive_end(struct match_receive *receive);
 
 /* packet.c */
 void pml_hold_release(struct pml *pml, size_t bytes);

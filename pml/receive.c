@@ -176,6 +176,17 @@ void pml_receive_withdrawn(struct pml *pml, struct pml_connection *connection, u
     if (protocol_cancelled(&request->peer->core, &request->u.receive.core)) finish_cancelled(request);
 }
 
+void pml_receive_end(struct match_receive *receive)
+{
+    struct pml_request *request =
+        (struct pml_request *)((char *)receive - offsetof(struct pml_request, u.receive.core.match));
+    match_cancel(request->peer ? &request->peer->core.match : NULL, receive);
+    request->u.receive.core.state = STATE_DONE;
+    request->peer = NULL; /* of the communicator */
+    base_request_complete(&request->base, base_error(NCCLX_ERR_COMM, "%s ended before a receive on it was complete",
+                                                     request->base.comm->name));
+}
+
 /* ---- Receiving -------------------------------------------------------------------------------------------------- */
 
 static void take_message(struct pml_request *request, struct ncclx_message *message)

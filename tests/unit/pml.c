@@ -263,6 +263,29 @@ static void cancelling(void **state)
     world_close(&world);
 }
 
+/* A wait that ended early leaves an announced receive behind; the communicator may end before the announcement is
+ * given back. */
+static void communicator_ends_before_its_receive(void **state)
+{
+    (void)state;
+    struct ncclx_request *receive;
+    char *in = blank(100000);
+    world_open(&world, 2, NULL);
+    assert_int_equal(receive_from(1, 0, in, 100000, 2, &receive), 0);
+    for (int i = 0; i < 3; i++) world_progress(&world);
+    receive->detached = true;
+    assert_int_equal(receive->kind->cancel(receive), 0);
+    assert_true(((struct pml_request *)receive)->in_use);
+    pml_comm_detach(&world.comm[1]);
+    assert_false(((struct pml_request *)receive)->in_use);
+    for (int i = 0; i < 3; i++) world_progress(&world); /* the peer's answer names a receive that is no more */
+    world.comm[1].context = 8; /* contexts are never used again */
+    assert_int_equal(pml_comm_attach(&world.comm[1]), 0);
+    world_close(&world);
+    check_guards(in, 100000);
+    drop(in);
+}
+
 /* More than any limit allows: the sender has to fall back to rendezvous, and nothing is lost or reordered. */
 static void flood(void **state)
 {
@@ -468,6 +491,7 @@ int main(void)
         cmocka_unit_test(order_and_wildcards),
         cmocka_unit_test(probing),
         cmocka_unit_test(cancelling),
+        cmocka_unit_test(communicator_ends_before_its_receive),
         cmocka_unit_test(flood),
         cmocka_unit_test(context_not_known_yet),
         cmocka_unit_test(active_messages),
