@@ -20,6 +20,9 @@
 /* Connects to the PMIx server and fills rt->job, or makes a job of one when no PMIX_* variable names a server. ERR_BOOTSTRAP when
  * one is named but cannot be reached, or has another version: one sentence. No exchange with other ranks takes place. */
 int bootstrap_init(struct ncclx_rt *rt);
+/* For a start that failed after bootstrap_init: the process stays connected, so that another start can go on from here, and an end
+ * without one is noticed by the launcher. */
+void bootstrap_leave(struct ncclx_rt *rt);
 /* A barrier of the whole job without data. */
 int bootstrap_fence(struct ncclx_rt *rt);
 /* Publishes a value of this rank; visible to others after bootstrap_commit. key without prefix, at most 64 bytes. */

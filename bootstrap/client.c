@@ -45,8 +45,12 @@ static void on_event(size_t handler, pmix_status_t status, const pmix_proc_t *so
     (void)handler, (void)source, (void)results, (void)nresults;
     for (size_t i = 0; i < infos; i++)
         if (PMIX_CHECK_KEY(&info[i], PMIX_EVENT_RETURN_OBJECT)) boot = info[i].value.data.ptr;
-    if (boot && status == BOOTSTRAP_EVENT_DUMP) answer_dump(boot->rt);
-    else if (boot && !atomic_load(&boot->leaving)) atomic_store(&boot->rt->aborting, true);
+    if (boot) {
+        pthread_mutex_lock(&boot->lock);
+        if (boot->rt && status == BOOTSTRAP_EVENT_DUMP) answer_dump(boot->rt);
+        else if (boot->rt && !atomic_load(&boot->leaving)) atomic_store(&boot->rt->aborting, true);
+        pthread_mutex_unlock(&boot->lock);
+    }
     if (done) done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, done_arg);
 }
 
@@ -83,19 +87,21 @@ static void disconnect(struct ncclx_rt *rt)
     bootstrap_call_release(boot);
     bootstrap_segment_release(boot);
     bootstrap_nodes_release(boot);
+    pthread_mutex_destroy(&boot->lock);
     base_free(AREA_BOOTSTRAP, boot);
     rt->bootstrap = NULL;
 }
 
-int bootstrap_init(struct ncclx_rt *rt)
+static int connect_client(struct ncclx_rt *rt)
 {
-    if (!server_named()) return bootstrap_fill_job_of_one(rt);
     struct bootstrap *boot = base_calloc(AREA_BOOTSTRAP, 1, sizeof *boot);
     if (!boot) return base_error(NCCLX_ERR_NO_MEM, "no memory for the PMIx client");
     boot->rt = rt;
     boot->segment = -1;
+    pthread_mutex_init(&boot->lock, NULL);
     pmix_status_t status = connect_server(&boot->self);
     if (status != PMIX_SUCCESS) {
+        pthread_mutex_destroy(&boot->lock);
         base_free(AREA_BOOTSTRAP, boot); /* no PMIx_Finalize: after this failure 4.2 crashes in it */
         return base_error(NCCLX_ERR_BOOTSTRAP,
                           "the environment names a PMIx server (PMIX_NAMESPACE=%s), which cannot be reached: %s; start the program "
@@ -111,6 +117,33 @@ int bootstrap_init(struct ncclx_rt *rt)
     }
     register_events(boot);
     return NCCLX_SUCCESS;
+}
+
+static void set_rank(struct bootstrap *boot, struct ncclx_rt *rt)
+{
+    pthread_mutex_lock(&boot->lock);
+    boot->rt = rt;
+    pthread_mutex_unlock(&boot->lock);
+}
+
+int bootstrap_init(struct ncclx_rt *rt)
+{
+    struct bootstrap *boot = ncclx_process.client;
+    if (!boot) return server_named() ? connect_client(rt) : bootstrap_fill_job_of_one(rt);
+    ncclx_process.client = NULL;
+    set_rank(boot, rt);
+    rt->bootstrap = boot;
+    int error = bootstrap_fill_job(boot);
+    if (error) bootstrap_leave(rt);
+    return error;
+}
+
+void bootstrap_leave(struct ncclx_rt *rt)
+{
+    if (!rt->bootstrap) return;
+    set_rank(rt->bootstrap, NULL);
+    ncclx_process.client = rt->bootstrap;
+    rt->bootstrap = NULL;
 }
 
 int bootstrap_finalize(struct ncclx_rt *rt)

@@ -9,7 +9,8 @@
 struct bootstrap_call;
 
 struct bootstrap {
-    struct ncclx_rt *rt;
+    struct ncclx_rt *rt;   /* null between a start that failed and the next one */
+    pthread_mutex_t lock;  /* keeps rt alive while PMIx' thread looks at it */
     pmix_proc_t self;
     atomic_bool leaving; /* the server's side of the connection may go: no reason to end the job */
     pmix_info_t events;  /* of the event handlers, which PMIx reads later */

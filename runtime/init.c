@@ -81,7 +81,10 @@ static bool errors_return(const struct ncclx_rt *rt)
 static int init_failed(struct ncclx_rt *rt, const char *name, int error, bool configured)
 {
     if (!errors_return(configured ? rt : NULL)) api_fatal(rt, name, error);
-    if (configured) base_rt_release(rt);
+    if (configured) {
+        bootstrap_leave(rt);
+        base_rt_release(rt);
+    }
     base_free(AREA_RUNTIME, rt);
     atomic_store(&ncclx_process.state, PROCESS_NEW);
     return error;

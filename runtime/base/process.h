@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct bootstrap;
 struct ncclx_rt;
 
 enum base_process_state { PROCESS_NEW, PROCESS_INITIALIZING, PROCESS_READY, PROCESS_FINALIZED };
@@ -14,6 +15,7 @@ struct ncclx_process {
     struct ncclx_rt *rt;   /* the process' rank once ready */
     atomic_int state;      /* enum base_process_state */
     atomic_bool forked;    /* true in a forked child */
+    struct bootstrap *client; /* connected by a start that failed later; the next one goes on with it */
 };
 
 extern struct ncclx_process ncclx_process;

@@ -64,7 +64,7 @@ static void leave_objects(void)
     OK(ncclx_win_allocate(4096, 1, NCCLX_INFO_NULL, comm, &base, &win));
 }
 
-/* A start that failed for the configuration can be tried again. */
+/* A start that failed for the configuration can be tried again, before and after the process manager knows of it. */
 static void refused_start(void)
 {
     setenv("NCCLX_ERRORS", "return", 1);
@@ -73,6 +73,10 @@ static void refused_start(void)
     CHECK(strstr(ncclx_error_detail(), "NCCLX_SPIN") && flag_of(ncclx_initialized) == 0);
     FAILS(ncclx_init_thread(NULL, NULL, 9, NULL), NCCLX_ERR_ARG);
     unsetenv("NCCLX_SPIN");
+    setenv("NCCLX_TRANSPORTS", "carrier-pigeon", 1);
+    for (int i = 0; i < 2; i++) FAILS(ncclx_init(NULL, NULL), NCCLX_ERR_CONFIG);
+    CHECK(strstr(ncclx_error_detail(), "carrier-pigeon") && flag_of(ncclx_initialized) == 0);
+    unsetenv("NCCLX_TRANSPORTS");
     unsetenv("NCCLX_ERRORS");
 }
 
