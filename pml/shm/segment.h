@@ -16,7 +16,7 @@ struct shm_mailbox {
     int32_t pid;            /* as the owner sees it */
     int32_t rank;           /* in the job */
     char pad0[64 - 24];
-    _Atomic uint32_t sleeping; /* a futex: 1 while the owner sleeps; peers set 0 and wake it */
+    _Atomic uint32_t sleeping; /* a futex: odd while threads of the owner sleep; peers count on and wake them */
     char pad1[60];
     _Atomic uint32_t callers; /* peers count up after they set their bit: the owner polls this word alone */
     char pad2[60];

@@ -28,8 +28,12 @@ void shm_wake_init(struct shm *shm)
 
 void shm_wake(struct shm_mailbox *mailbox)
 {
-    if (atomic_exchange(&mailbox->sleeping, 0))
+    uint32_t seen = atomic_load(&mailbox->sleeping);
+    while (seen & 1) {
+        if (!atomic_compare_exchange_weak(&mailbox->sleeping, &seen, seen + 1)) continue;
         syscall(SYS_futex, &mailbox->sleeping, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+        return;
+    }
 }
 
 static bool anything(struct shm *shm)
@@ -46,11 +50,11 @@ void shm_block(void *arg, uint64_t ns)
     struct shm *shm = arg;
     struct ncclx_rt *rt = shm->pml->rt;
     struct timespec time = {.tv_sec = (time_t)(ns / BASE_NS_PER_S), .tv_nsec = (long)(ns % BASE_NS_PER_S)};
-    atomic_store(&shm->mailbox->sleeping, 1);
+    uint32_t asleep = atomic_fetch_or(&shm->mailbox->sleeping, 1) | 1; /* a wake-up since then is another number */
     if (shm->barrier) (void)membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
     base_rt_lock(rt);
     bool found = anything(shm);
     base_rt_unlock(rt);
-    if (!found) (void)syscall(SYS_futex, &shm->mailbox->sleeping, FUTEX_WAIT, 1, &time, NULL, 0);
-    atomic_store_explicit(&shm->mailbox->sleeping, 0, memory_order_relaxed);
+    if (!found) (void)syscall(SYS_futex, &shm->mailbox->sleeping, FUTEX_WAIT, asleep, &time, NULL, 0);
+    /* It stays odd: another thread may sleep on. The next sender wakes nobody then, once. */
 }

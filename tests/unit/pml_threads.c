@@ -113,12 +113,41 @@ static void sleeping_receiver(void **state)
     world_close(&world);
 }
 
+static void *sleep_long(void *arg)
+{
+    struct ncclx_rt *rt = arg;
+    rt->block(rt->block_arg, 20 * BASE_NS_PER_S);
+    return NULL;
+}
+
+/* One of two sleeping threads gets up by itself: a message must wake the other one all the same. */
+static void two_sleepers(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    struct timespec pause = {.tv_nsec = 100000000};
+    int value = 5;
+    world_open(&world, 2, NULL);
+    world.rt[1].threaded = true;
+    assert_int_equal(pml_send(&world.comm[0], PML_USER, &value, sizeof value, 1, 1), 0);
+    assert_int_equal(pml_recv(&world.comm[1], PML_USER, &value, sizeof value, 0, 1, NULL), 0);
+    assert_int_equal(pthread_create(&thread, NULL, sleep_long, &world.rt[1]), 0);
+    nanosleep(&pause, NULL);
+    world.rt[1].block(world.rt[1].block_arg, 1000000);
+    uint64_t start = base_clock_ns();
+    assert_int_equal(pml_send(&world.comm[0], PML_USER, &value, sizeof value, 1, 1), 0);
+    pthread_join(thread, NULL);
+    assert_true(base_clock_ns() - start < 10 * BASE_NS_PER_S);
+    world_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_ranks),
         cmocka_unit_test(two_threads_a_rank),
         cmocka_unit_test(sleeping_receiver),
+        cmocka_unit_test(two_sleepers),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
