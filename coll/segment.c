@@ -156,7 +156,7 @@ void segments_reap(struct ncclx_rt *rt, bool at_end)
     while (at_end && rt->coll->left) {
         struct segment *segment = rt->coll->left;
         rt->coll->left = segment->next;
-        end_segment(rt, segment);
+        base_free(AREA_COLL, segment); /* not the memory: a rank that was stopped for so long may still look at it */
     }
 }
 

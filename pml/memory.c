@@ -54,7 +54,8 @@ static int fill_file(struct pml_memory *block)
     return NCCLX_SUCCESS;
 }
 
-static void block_release(struct pml_memory *block)
+/* keep_pages: peers may still be reading. */
+static void block_release(struct pml_memory *block, bool keep_pages)
 {
     if (block->start) {
         struct pml_memory_trailer *trailer = (struct pml_memory_trailer *)(block->start + block->bytes);
@@ -62,7 +63,7 @@ static void block_release(struct pml_memory *block)
         munmap(block->start, block->file_bytes);
         base_area_account(AREA_SHM, -(int64_t)block->bytes);
         /* Peers may still map the file, for a moment or by mistake: they keep it, but not its pages. */
-        (void)fallocate(block->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)block->bytes);
+        if (!keep_pages) (void)fallocate(block->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)block->bytes);
     }
     if (block->fd >= 0) {
         base_process_disown_fd(block->fd);
@@ -84,7 +85,7 @@ static int block_make(size_t bytes, struct pml_memory **out)
         error = base_error(NCCLX_ERR_INTERNAL, "no random numbers: %s", strerror(errno));
     if (block->start) base_area_account(AREA_SHM, (int64_t)block->bytes);
     if (error) {
-        block_release(block);
+        block_release(block, false);
         return error;
     }
     struct pml_memory_trailer *trailer = (struct pml_memory_trailer *)(block->start + block->bytes);
@@ -114,7 +115,7 @@ int pml_mem_free(struct ncclx_rt *rt, void *ptr)
         struct pml_memory *block = *at;
         if (block->start != ptr) continue;
         *at = block->next;
-        block_release(block);
+        block_release(block, false);
         return NCCLX_SUCCESS;
     }
     return base_error(NCCLX_ERR_ARG, "%p is not memory from ncclx_mem_alloc, or was freed before", ptr);
@@ -134,6 +135,6 @@ void pml_memory_release(struct pml *pml)
     while (pml->memory) {
         struct pml_memory *block = pml->memory;
         pml->memory = block->next;
-        block_release(block);
+        block_release(block, true); /* the last process that maps it ends it */
     }
 }

@@ -430,6 +430,27 @@ static void regions(char **environment, enum pml_access allocated, enum pml_acce
     world_close(&world);
 }
 
+/* A rank that ends must not take away what a slower one still reads. */
+static void owner_ends_first(void **state)
+{
+    (void)state;
+    struct pml_region_card card;
+    struct pml_region *region;
+    void *memory;
+    world_open(&world, 2, NULL);
+    assert_int_equal(pml_mem_alloc(&world.rt[1], 10000, &memory), 0);
+    memcpy((char *)memory + 5000, "still here", 11);
+    assert_int_equal(pml_region_card(&world.rt[1], memory, 10000, &card), 0);
+    assert_int_equal(pml_region_attach(&world.rt[0], 1, &card, &region), 0);
+    if (region->access == PML_ACCESS_DIRECT) {
+        pml_comm_detach(&world.comm[1]);
+        pml_finalize(&world.rt[1]);
+        assert_string_equal(region->pointer + 5000, "still here");
+    }
+    pml_region_detach(&world.rt[0], region);
+    world_close(&world);
+}
+
 static void region_access(void **state)
 {
     (void)state;
@@ -496,6 +517,7 @@ int main(void)
         cmocka_unit_test(context_not_known_yet),
         cmocka_unit_test(active_messages),
         cmocka_unit_test(region_access),
+        cmocka_unit_test(owner_ends_first),
         cmocka_unit_test(too_much_memory),
         cmocka_unit_test(hostile_cards),
     };
