@@ -51,7 +51,15 @@ bin_SCRIPTS += runtime/installed/ncclxcc runtime/installed/ncclxcxx
 CLEANFILES += $(noinst_SCRIPTS) runtime/installed/ncclxcc runtime/installed/ncclxcxx
 
 # An .la file names absolute folders, and would be the only part of the installed tree that cannot be moved.
+# The static library becomes one object in which only public names are global: no name of ours may meet a program's.
+static_installed = $(DESTDIR)$(libdir)/libncclx.a
+static_object = libncclx-static.o
 install-exec-hook:
 	rm -f $(DESTDIR)$(libdir)/libncclx.la
+	if test -f $(static_installed); then \
+	  $(LD) -r -o $(static_object) --whole-archive $(static_installed) && $(OBJCOPY) --localize-hidden $(static_object) && \
+	  rm -f $(static_installed) && $(AR) cr $(static_installed) $(static_object) && $(RANLIB) $(static_installed) && \
+	  rm -f $(static_object); \
+	fi
 uninstall-local:
 	rm -f $(DESTDIR)$(libdir)/libncclx.a $(DESTDIR)$(libdir)/libncclx.so*

@@ -85,6 +85,20 @@ declared=$(grep -o '__typeof__(ncclx_[a-z0-9_]*) pncclx_[a-z0-9_]*' "$moved/incl
 is "the library exports what the header declares, and nothing else" "$declared" "$exported"
 is "the ncclx_ names are weak, so that a tool can replace them" "" \
     "$(nm -D --defined-only "$library/libncclx.so.0" | sed -n 's/.* T \(ncclx_[^@]*\).*/\1/p')"
+if [ -f "$library/libncclx.a" ]; then
+    is "nor does the static library" "$declared" "$(nm -g --defined-only "$library/libncclx.a" | awk 'NF == 3 { print $3 }' | sort)"
+    # A program may use names that the library uses inside.
+    cp "$scratch/hello.c" "$scratch/clash.c"
+    for name in topo pml coll osc runtime bootstrap; do
+        printf 'int %s_init(void);\nint %s_init(void) { return 1; }\n' $name $name
+    done >>"$scratch/clash.c"
+    # shellcheck disable=SC2046 # several words
+    runs "a program with the same names links with it" 0 "${CC:-cc}" "${flags[@]}" -I"$moved/include" -o "$scratch/clash" \
+        "$scratch/clash.c" "$library/libncclx.a" $(pkg-config --libs pmix hwloc) -lm -lpthread
+    runs "and runs" 0 ncclxrun -n 2 "$scratch/clash"
+else
+    skip "nor does the static library" "it is not built"
+fi
 lacking=
 for name in $(grep '^ncclx' <<<"$declared"); do [ -s "$moved/share/man/man3/$name.3" ] || lacking+=" $name"; done
 is "each function has an installed page" "" "$lacking"
