@@ -32,7 +32,12 @@ runs "ncclx_abort(7) without a launcher" 7 "$mp/lifecycle" abort
 runs "NCCLX_TIMEOUT ends a receive that nobody serves" 1 env NCCLX_TIMEOUT=1 ncclxrun -n 2 "$mp/lifecycle" timeout
 like "and says what was waited for" 'NCCLX_ERR_TIMEOUT: .*(ncclx_recv|ncclx_coll_barrier)' "$err"
 
-runs "a bad value in the environment ends the start" 1 env NCCLX_EAGER_LIMIT=lots "$mp/lifecycle"
+deadlines=(env NCCLX_TIMEOUT=0.2 NCCLX_ERRORS=return)
+runs "NCCLX_TIMEOUT ends every call that waits" 42 "${deadlines[@]}" ncclxrun -n 2 "$mp/deadline"
+runs "and those on windows reached by messages" 42 "${deadlines[@]}" NCCLX_SHM_CMA=0 NCCLX_SHM_DIRECT=0 \
+    ncclxrun -n 2 "$mp/deadline" messages
+
+runs "a bad value in the environment ends the start" 1 env NCCLX_EAGER_LIMIT=lots "$mp/lifecycle" return
 like "and is named" 'NCCLX_ERR_CONFIG: .*NCCLX_EAGER_LIMIT' "$err"
 runs "a rank that cannot start ends the job" 1 ncclxrun -n 3 sh -c \
     '[ $PMIX_RANK != 1 ] || export NCCLX_SPIN=often; exec "$0" normal' "$mp/lifecycle"

@@ -14,6 +14,10 @@ mp_programs += tests/mp/comm
 tests_mp_comm_SOURCES = tests/mp/comm.c tests/mp/check.h
 tests_mp_comm_LDADD = $(MP_LIBS)
 
+mp_programs += tests/mp/deadline
+tests_mp_deadline_SOURCES = tests/mp/deadline.c tests/mp/check.h
+tests_mp_deadline_LDADD = $(MP_LIBS)
+
 mp_programs += tests/mp/errors
 tests_mp_errors_SOURCES = tests/mp/errors.c tests/mp/check.h
 tests_mp_errors_LDADD = $(MP_LIBS)
