@@ -161,7 +161,7 @@ void check_describe(const struct check_signature *signature, char *text, size_t 
     if (parts & OP) append(text, bytes, &length, ", %s", op_text(signature->op));
     if (parts & ROOT) append(text, bytes, &length, ", root %d", signature->root);
     if (signature->in_place) append(text, bytes, &length, ", in place");
-    if (parts & SLOTS) append(text, bytes, &length, "%llu signal slots", (unsigned long long)signature->slots);
+    if (parts & SLOTS && !signature->error) append(text, bytes, &length, "%llu signal slots", (unsigned long long)signature->slots);
     append(text, bytes, &length, ")");
     if (!signature->error) return;
     append(text, bytes, &length, " with wrong arguments (%s)", base_error_string(signature->error));

@@ -86,10 +86,13 @@ static int exchange(struct ncclx_comm *comm, const char *function, struct check_
 
 static int judge(const struct ncclx_comm *comm, const struct check_run *run)
 {
+    const struct check_view *view = &run->view;
     char text[700];
-    if (!run->view.differs) return NCCLX_SUCCESS;
-    check_verdict(&run->view, comm->name, text, sizeof text);
-    return base_error(NCCLX_ERR_MISMATCH, "%s", text);
+    if (!view->differs) return NCCLX_SUCCESS;
+    check_verdict(view, comm->name, text, sizeof text);
+    /* A call that fails on one rank fails with its code on all, as making windows and communicators does anyway. */
+    int error = view->other.error ? view->other.error : view->lowest.error;
+    return base_error(error ? error : NCCLX_ERR_MISMATCH, "%s", text);
 }
 
 static int compare(struct ncclx_comm *comm, const char *function, const struct check_signature *signature)

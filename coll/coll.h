@@ -63,8 +63,8 @@ int coll_check_args(struct ncclx_comm *comm, const char *function, const struct 
 int coll_check_other(struct ncclx_comm *comm, const char *function, enum coll_other_call call, size_t slots, int error);
 
 /* For calls of the program, after the arguments' own checks, whose result is `error`: a rank that returned with its
- * error alone would leave the others waiting. Returns that error, with its detail; or ERR_MISMATCH at every rank, and
- * nothing has begun. Waits for all ranks. */
+ * error alone would leave the others waiting. Returns that error, with its detail, or its code and a sentence about it on
+ * the other ranks; or ERR_MISMATCH on every rank. Then nothing has begun. Waits for all ranks. */
 static inline int coll_check(struct ncclx_comm *comm, const char *function, const struct coll_args *args,
                              enum coll_form form, int error)
 {

@@ -27,6 +27,8 @@ like "a rank that makes no call: another one names ranks with it among them" \
 runs "no false alarms in collectives" 0 ncclxrun -n 3 "$mp/coll" 6
 runs "no false alarms in collectives, 4 ranks" 0 ncclxrun -n 4 "$mp/coll" 6
 runs "no false alarms in communicators" 0 ncclxrun -n 4 "$mp/comm"
+runs "the same errors" 0 ncclxrun -n 3 "$mp/errors"
+runs "no false alarms among threads" 0 ncclxrun -n 3 "$mp/threads"
 for case in put passive shapes errors; do runs "no false alarms in windows: $case" 0 ncclxrun -n 3 "$mp/window" $case; done
 runs "no false alarms alone" 0 "$mp/coll" 6
 runs "no false alarms in cg" 0 ncclxrun -n 3 "$top_builddir/examples/cg" "$top_srcdir/examples/data/1138_bus.mtx"
