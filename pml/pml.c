@@ -180,6 +180,20 @@ void pml_connection_probe(struct pml_connection *connection)
     connection->transport->probe(connection);
 }
 
+/* ---- Sleepers -------------------------------------------------------------------------------------------------- */
+
+const _Atomic uint32_t *pml_sleeper(struct ncclx_rt *rt, int peer)
+{
+    const struct shm_mailbox *mailbox = shm_mailbox_of(rt->pml, peer);
+    return mailbox ? &mailbox->sleeping : NULL;
+}
+
+void pml_wake(struct ncclx_rt *rt, int peer)
+{
+    struct shm_mailbox *mailbox = shm_mailbox_of(rt->pml, peer);
+    if (mailbox) shm_wake(mailbox);
+}
+
 /* ---- Facts ----------------------------------------------------------------------------------------------------------
  */
 

@@ -36,6 +36,16 @@ void shm_wake(struct shm_mailbox *mailbox)
     }
 }
 
+struct shm_mailbox *shm_mailbox_of(struct pml *pml, int peer)
+{
+    struct pml_connection *connection;
+    if (!pml->shm) return NULL;
+    if (peer == pml->rt->job.rank) return pml->shm->mailbox;
+    if (pml_connection_to(pml, peer, &connection) || connection->transport != &transport_shm) return NULL;
+    const struct shm_channel *channel = connection->channel;
+    return channel->mailbox;
+}
+
 static bool anything(struct shm *shm)
 {
     if (atomic_load_explicit(&shm->mailbox->callers, memory_order_acquire) != shm->callers_seen || shm->pml->busy)
@@ -53,7 +63,7 @@ void shm_block(void *arg, uint64_t ns)
     uint32_t asleep = atomic_fetch_or(&shm->mailbox->sleeping, 1) | 1; /* a wake-up since then is another number */
     if (shm->barrier) (void)membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
     base_rt_lock(rt);
-    bool found = anything(shm);
+    bool found = anything(shm) || base_wait_ready(rt);
     base_rt_unlock(rt);
     if (!found) (void)syscall(SYS_futex, &shm->mailbox->sleeping, FUTEX_WAIT, asleep, &time, NULL, 0);
     /* It stays odd: another thread may sleep on. The next sender wakes nobody then, once. */

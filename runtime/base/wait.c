@@ -74,6 +74,13 @@ int base_wait_check(struct base_wait *wait)
     return check_deadline(wait, now);
 }
 
+bool base_wait_ready(const struct ncclx_rt *rt)
+{
+    for (const struct base_wait *wait = rt->waiting; wait; wait = wait->next)
+        if (wait->ready && wait->ready(wait->arg)) return true;
+    return false;
+}
+
 /* With the lock given up. */
 static void pass_time(struct base_wait *wait, bool yielding, bool sleep)
 {

@@ -21,6 +21,7 @@ struct base_wait {
     const char *call;          /* API function */
     base_describe_fn describe; /* may be null */
     const void *arg;
+    bool (*ready)(const void *arg); /* true: what it waits for is there, though no poller says so (memory that peers write); null: pollers tell */
     struct base_wait *next, *previous; /* rt->waiting: the waits in progress, of all threads */
     uint64_t started_ns;       /* 0 until the wait is found to be long */
     uint64_t deadline_ns;      /* 0: none */
@@ -38,6 +39,7 @@ static inline void base_wait_begin(struct base_wait *wait, struct ncclx_rt *rt, 
     wait->call = call;
     wait->describe = describe;
     wait->arg = arg;
+    wait->ready = NULL;
     wait->started_ns = 0;
     wait->deadline_ns = 0;
     wait->idle_ns = 0;
@@ -81,6 +83,9 @@ static inline int base_wait_step(struct base_wait *wait)
 {
     return base_progress(wait->rt) ? base_wait_busy(wait) : base_wait_idle(wait);
 }
+
+/* The last look before a sleep, under the lock: whether some wait is over. */
+bool base_wait_ready(const struct ncclx_rt *rt);
 
 /* Writes what the rank waits for to stderr, one line a wait. */
 void base_wait_report(struct ncclx_rt *rt);
