@@ -12,17 +12,21 @@ int osc_check_range(const struct osc_target *target, size_t displacement, size_t
                       displacement, target->unit, target->bytes, target->rank);
 }
 
-static int check_signal(const struct osc_target *target, size_t slot, ncclx_signal_op_t op)
+int osc_check_slot(uint64_t slots, size_t slot)
 {
-    if (slot >= target->slot_count)
-        return base_error(NCCLX_ERR_RANGE, "signal slot %zu: the window has %" PRIu64 " (info key ncclx_signal_slots)", slot,
-                          target->slot_count);
-    if (op != NCCLX_SIGNAL_ADD && op != NCCLX_SIGNAL_SET)
-        return base_error(NCCLX_ERR_ARG, "signal operation %d is neither NCCLX_SIGNAL_ADD nor NCCLX_SIGNAL_SET", (int)op);
-    return NCCLX_SUCCESS;
+    if (slot < slots) return NCCLX_SUCCESS;
+    return base_error(NCCLX_ERR_RANGE, "signal slot %zu: the window has %" PRIu64 " (info key ncclx_signal_slots)", slot, slots);
 }
 
-static int put_bytes(struct osc_window *window, struct osc_target *target, const void *origin, size_t bytes, uint64_t offset)
+static int check_signal(const struct osc_target *target, const struct osc_signal *signal)
+{
+    int error = osc_check_slot(target->slot_count, signal->slot);
+    if (!error && signal->op != NCCLX_SIGNAL_ADD && signal->op != NCCLX_SIGNAL_SET)
+        error = base_error(NCCLX_ERR_ARG, "signal operation %d is neither NCCLX_SIGNAL_ADD nor NCCLX_SIGNAL_SET", (int)signal->op);
+    return error;
+}
+
+int osc_put_bytes(struct osc_window *window, struct osc_target *target, const void *origin, size_t bytes, uint64_t offset)
 {
     struct ncclx_rt *rt = window->face.rt;
     if (__builtin_expect(target->memory != NULL, 1)) {
@@ -45,7 +49,20 @@ int osc_put(struct ncclx_win *win, const void *origin, size_t bytes, int rank, s
     if (!error) error = osc_check_range(target, displacement, bytes, &offset);
     if (error || bytes == 0) return error;
     target->put_open = true;
-    return put_bytes(window, target, origin, bytes, offset);
+    return osc_put_bytes(window, target, origin, bytes, offset);
+}
+
+int osc_get_bytes(struct osc_window *window, struct osc_target *target, void *origin, size_t bytes, uint64_t offset)
+{
+    struct ncclx_rt *rt = window->face.rt;
+    if (target->memory) {
+        osc_copy(origin, target->memory + offset, bytes);
+        if (target->memory_region) pml_count_direct(rt, 0, bytes);
+        return NCCLX_SUCCESS;
+    }
+    if (target->copied) return pml_region_read(rt, target->memory_region, offset, origin, bytes);
+    struct window_operation get = {.kind = WINDOW_GET, .to = origin, .offset = offset, .bytes = bytes};
+    return osc_message_submit(window, target, &get);
 }
 
 int osc_get(struct ncclx_win *win, void *origin, size_t bytes, int rank, size_t displacement)
@@ -58,30 +75,24 @@ int osc_get(struct ncclx_win *win, void *origin, size_t bytes, int rank, size_t 
     if (!error) error = osc_check_range(target, displacement, bytes, &offset);
     if (error || bytes == 0) return error;
     target->get_open = true;
-    if (target->memory) {
-        osc_copy(origin, target->memory + offset, bytes);
-        if (target->memory_region) pml_count_direct(win->rt, 0, bytes);
-        return NCCLX_SUCCESS;
-    }
-    if (target->copied) return pml_region_read(win->rt, target->memory_region, offset, origin, bytes);
-    struct window_operation get = {.kind = WINDOW_GET, .to = origin, .offset = offset, .bytes = bytes};
-    return osc_message_submit(window, target, &get);
+    return osc_get_bytes(window, target, origin, bytes, offset);
 }
 
-static int raise_slot(struct osc_window *window, struct osc_target *target, size_t slot, ncclx_signal_op_t op, uint64_t value)
+static int raise_slot(struct osc_window *window, struct osc_target *target, const struct osc_signal *signal)
 {
     target->put_open = false; /* the signal orders the puts before it */
-    if (target->slots) {
-        osc_slot_raise(&target->slots[slot], op, value);
+    if (target->control) {
+        osc_slot_raise(&target->slots[signal->slot], signal->op, signal->value);
+        if (target->sleeping && __builtin_expect(atomic_load_explicit(target->sleeping, memory_order_relaxed), 0))
+            pml_wake(window->face.rt, target->peer);
         return NCCLX_SUCCESS;
     }
-    struct window_operation signal = {
-        .kind = WINDOW_SIGNAL, .has_signal = true, .signal_op = op, .slot = slot, .value = value};
-    return osc_message_submit(window, target, &signal);
+    struct window_operation message = {
+        .kind = WINDOW_SIGNAL, .has_signal = true, .signal_op = signal->op, .slot = signal->slot, .value = signal->value};
+    return osc_message_submit(window, target, &message);
 }
 
-int osc_put_signal(struct ncclx_win *win, const void *origin, size_t bytes, int rank, size_t displacement, size_t slot,
-                   ncclx_signal_op_t op, uint64_t value)
+int osc_put_signal(struct ncclx_win *win, const void *origin, size_t bytes, int rank, size_t displacement, const struct osc_signal *signal)
 {
     struct osc_window *window = osc_window_of(win);
     struct osc_target *target;
@@ -89,25 +100,55 @@ int osc_put_signal(struct ncclx_win *win, const void *origin, size_t bytes, int 
     if (rank == NCCLX_PROC_NULL) return NCCLX_SUCCESS;
     int error = osc_target_find(window, rank, &target);
     if (!error) error = osc_check_range(target, displacement, bytes, &offset);
-    if (!error) error = check_signal(target, slot, op);
+    if (!error) error = check_signal(target, signal);
     if (error) return error;
     bool by_message = bytes > 0 && !target->memory && !target->copied;
     if (by_message) { /* one message where it fits, instead of two */
         struct window_operation put = {.kind = WINDOW_PUT, .from = origin, .offset = offset, .bytes = bytes, .has_signal = true,
-                                       .signal_op = op, .slot = slot, .value = value};
+                                       .signal_op = signal->op, .slot = signal->slot, .value = signal->value};
         target->put_open = false;
         return osc_message_submit(window, target, &put);
     }
-    if (bytes) error = put_bytes(window, target, origin, bytes, offset);
-    return error ? error : raise_slot(window, target, slot, op, value);
+    if (bytes) error = osc_put_bytes(window, target, origin, bytes, offset);
+    return error ? error : raise_slot(window, target, signal);
 }
 
-int osc_signal(struct ncclx_win *win, int rank, size_t slot, ncclx_signal_op_t op, uint64_t value)
+int osc_signal(struct ncclx_win *win, int rank, const struct osc_signal *signal)
 {
     struct osc_window *window = osc_window_of(win);
     struct osc_target *target;
     if (rank == NCCLX_PROC_NULL) return NCCLX_SUCCESS;
     int error = osc_target_find(window, rank, &target);
-    if (!error) error = check_signal(target, slot, op);
-    return error ? error : raise_slot(window, target, slot, op, value);
+    if (!error) error = check_signal(target, signal);
+    return error ? error : raise_slot(window, target, signal);
+}
+
+static int check_pieces(const struct osc_target *target, const ncclx_iov_t *pieces, size_t count)
+{
+    uint64_t offset;
+    for (size_t i = 0; i < count; i++) {
+        int error = osc_check_range(target, pieces[i].target_disp, pieces[i].bytes, &offset);
+        if (!error && pieces[i].bytes && (!pieces[i].origin || pieces[i].origin == NCCLX_IN_PLACE))
+            error = base_error(NCCLX_ERR_BUFFER, "its buffer is null or NCCLX_IN_PLACE");
+        if (error) return base_error_context(error, "piece %zu of %zu", i, count);
+    }
+    return NCCLX_SUCCESS;
+}
+
+int osc_put_iov(struct ncclx_win *win, const ncclx_iov_t *pieces, size_t count, int rank, const struct osc_signal *signal)
+{
+    struct osc_window *window = osc_window_of(win);
+    struct osc_target *target;
+    uint64_t offset;
+    if (rank == NCCLX_PROC_NULL) return NCCLX_SUCCESS;
+    int error = osc_target_find(window, rank, &target);
+    if (!error) error = check_pieces(target, pieces, count);
+    if (!error && signal) error = check_signal(target, signal);
+    for (size_t i = 0; i < count && !error; i++) {
+        if (pieces[i].bytes == 0) continue;
+        target->put_open = true;
+        error = osc_check_range(target, pieces[i].target_disp, pieces[i].bytes, &offset);
+        if (!error) error = osc_put_bytes(window, target, pieces[i].origin, pieces[i].bytes, offset);
+    }
+    return error || !signal ? error : raise_slot(window, target, signal);
 }

@@ -4,6 +4,8 @@ libncclx_core_la_SOURCES += \
 	osc/accumulate.c \
 	osc/atomic.c osc/atomic.h \
 	osc/messages.c \
+	osc/requests.c \
+	osc/signals.c \
 	osc/sync.c \
 	osc/targets.c \
 	osc/window.c osc/window.h \

@@ -49,6 +49,7 @@ static int pump(struct osc_window *window, struct osc_target *target)
                                     (size_t)message.bytes);
         if (message.finished) give_operation(rt->osc, message.finished);
     }
+    if (target->requests) osc_requests_advance(target);
     return target->error;
 }
 

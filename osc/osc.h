@@ -28,8 +28,18 @@ int osc_win_free(struct ncclx_win *win);
 /* target may be NCCLX_PROC_NULL; ranks, slots and ranges are checked here. */
 int osc_put(struct ncclx_win *win, const void *origin, size_t bytes, int target, size_t target_disp);
 int osc_get(struct ncclx_win *win, void *origin, size_t bytes, int target, size_t target_disp);
-int osc_put_signal(struct ncclx_win *win, const void *origin, size_t bytes, int target, size_t target_disp, size_t slot,
-                   ncclx_signal_op_t op, uint64_t value);
+struct osc_signal {
+    size_t slot;
+    ncclx_signal_op_t op;
+    uint64_t value;
+};
+int osc_put_signal(struct ncclx_win *win, const void *origin, size_t bytes, int target, size_t target_disp,
+                   const struct osc_signal *signal);
+/* All pieces and the signal (null: none) are checked before anything is written. */
+int osc_put_iov(struct ncclx_win *win, const ncclx_iov_t *pieces, size_t count, int target, const struct osc_signal *signal);
+/* Complete when the origin's buffer is free, or filled. */
+int osc_rput(struct ncclx_win *win, const void *origin, size_t bytes, int target, size_t target_disp, struct ncclx_request **request);
+int osc_rget(struct ncclx_win *win, void *origin, size_t bytes, int target, size_t target_disp, struct ncclx_request **request);
 /* Pointers are checked by the caller; types and operations here. origin: not used with NCCLX_NO_OP. */
 int osc_accumulate(struct ncclx_win *win, const void *origin, size_t count, ncclx_datatype_t type, ncclx_op_t op, int target,
                    size_t target_disp);
@@ -37,12 +47,24 @@ int osc_get_accumulate(struct ncclx_win *win, const void *origin, void *result, 
                        int target, size_t target_disp);
 int osc_compare_swap(struct ncclx_win *win, const void *origin, const void *compare, void *result, ncclx_datatype_t type, int target,
                      size_t target_disp);
-int osc_signal(struct ncclx_win *win, int target, size_t slot, ncclx_signal_op_t op, uint64_t value);
+int osc_signal(struct ncclx_win *win, int target, const struct osc_signal *signal);
 /* timeout_ns: UINT64_MAX for ever (NCCLX_TIMEOUT applies), 0 one look. */
 int osc_wait_signal(struct ncclx_win *win, size_t slot, ncclx_compare_t compare, uint64_t value, uint64_t timeout_ns,
                     uint64_t *seen);
 int osc_test_signal(struct ncclx_win *win, size_t slot, ncclx_compare_t compare, uint64_t value, bool *flag,
                     uint64_t *seen);
+/* Several slots: conditions that a wait or test looks at together. */
+struct osc_conditions {
+    size_t count;
+    const size_t *slots;
+    const ncclx_compare_t *compares;
+    const uint64_t *values;
+};
+/* *index: the first that is true. all: every one in one look; seen (may be null): count values. */
+int osc_wait_any(struct ncclx_win *win, const struct osc_conditions *conditions, uint64_t timeout_ns, size_t *index, uint64_t *seen);
+int osc_wait_all(struct ncclx_win *win, const struct osc_conditions *conditions, uint64_t timeout_ns, uint64_t *seen);
+int osc_test_any(struct ncclx_win *win, const struct osc_conditions *conditions, bool *flag, size_t *index, uint64_t *seen);
+int osc_test_all(struct ncclx_win *win, const struct osc_conditions *conditions, bool *flag, uint64_t *seen);
 int osc_fence(struct ncclx_win *win);
 int osc_flush(struct ncclx_win *win, int target);
 int osc_flush_all(struct ncclx_win *win);

@@ -41,6 +41,7 @@ static void point_at_self(struct osc_window *window, struct osc_target *target)
     target->control = window->control;
     target->slots = window->slots;
     target->plain = window->plain;
+    target->sleeping = pml_sleeper(window->face.rt, target->peer); /* another thread may wait */
 }
 
 static int attach_memory(struct osc_window *window, struct osc_target *target, const struct osc_card *card)
@@ -78,12 +79,14 @@ static int attach_control(struct osc_window *window, struct osc_target *target, 
     if (!all_is_direct(target)) return NCCLX_SUCCESS;
     target->control = (struct osc_control *)(void *)(region->pointer + card->control_offset);
     target->slots = (uint64_t *)(void *)(target->control + 1);
+    target->sleeping = pml_sleeper(window->face.rt, target->peer);
     return (uintptr_t)target->control % 8 ? card_lies(target, "its signal slots are not aligned") : NCCLX_SUCCESS;
 }
 
 static void detach(struct osc_window *window, struct osc_target *target)
 {
     struct ncclx_rt *rt = window->face.rt;
+    osc_requests_drop(target);
     osc_message_drop(window, target);
     if (target->control_region && target->control_region != target->memory_region) pml_region_detach(rt, target->control_region);
     if (target->memory_region) pml_region_detach(rt, target->memory_region);

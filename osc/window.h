@@ -46,7 +46,19 @@ struct osc_target {
     int error;               /* the way to it failed: every later call says so */
     struct pml_region *memory_region, *control_region; /* the same one, or null */
     struct osc_target *next; /* targets used so far */
+    const _Atomic uint32_t *sleeping; /* not 0: it has to be woken after a change of its slots; may be null */
+    struct osc_request *requests, *last_request; /* of messages to it, in order */
     struct window_origin origin; /* of messages to it */
+};
+
+/* An rput or rget by message. */
+struct osc_request {
+    struct ncclx_request base;
+    struct osc_request *next;
+    bool is_put;
+    int rank;
+    size_t bytes;
+    uint64_t goal; /* complete here when the origin's core has come so far */
 };
 
 /* What another rank's messages have done here. */
@@ -114,6 +126,16 @@ static inline int osc_target_find(struct osc_window *window, int rank, struct os
 
 /* The offset of `bytes` at a displacement in the target's window, or ERR_RANGE. */
 int osc_check_range(const struct osc_target *target, size_t displacement, size_t bytes, uint64_t *offset);
+int osc_check_slot(uint64_t slots, size_t slot);
+/* A put that may be checked and started apart from its signal. */
+int osc_put_bytes(struct osc_window *window, struct osc_target *target, const void *origin, size_t bytes, uint64_t offset);
+int osc_get_bytes(struct osc_window *window, struct osc_target *target, void *origin, size_t bytes, uint64_t offset);
+
+/* ---- requests.c ----------------------------------------------------------------------------------------------- */
+
+/* Completes those whose time has come, or all when the way to the target has failed. */
+void osc_requests_advance(struct osc_target *target);
+void osc_requests_drop(struct osc_target *target);
 
 /* ---- messages.c: the driver of window_core over active messages --------------------------------------------- */
 

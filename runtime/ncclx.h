@@ -181,6 +181,13 @@ typedef enum ncclx_compare {
     NCCLX_CMP_LE = 6
 } ncclx_compare_t; /* unsigned 64-bit: slot value <compare> value */
 
+/* One piece of a put: bytes at origin, and where they go, in the target's displacement units. */
+typedef struct ncclx_iov {
+    const void *origin;
+    size_t bytes;
+    size_t target_disp;
+} ncclx_iov_t;
+
 typedef struct ncclx_status {
     int source;    /* rank of the sender in the communicator */
     int tag;       /* tag of the message */
@@ -425,6 +432,18 @@ int ncclx_win_free(ncclx_win_t *win);
 int ncclx_win_put(const void *origin, size_t count, ncclx_datatype_t type, int target, size_t target_disp,
                   ncclx_win_t win);
 int ncclx_win_get(void *origin, size_t count, ncclx_datatype_t type, int target, size_t target_disp, ncclx_win_t win);
+/* The same with a request, to be given to wait, test and their like: complete when origin may be used again (rput), or is filled (rget).
+ * Beyond that they are as put and get: only a flush, fence or signal says that the data of an rput is in the target's memory. */
+int ncclx_win_rput(const void *origin, size_t count, ncclx_datatype_t type, int target, size_t target_disp,
+                   ncclx_win_t win, ncclx_request_t *request);
+int ncclx_win_rget(void *origin, size_t count, ncclx_datatype_t type, int target, size_t target_disp, ncclx_win_t win,
+                   ncclx_request_t *request);
+/* Puts `count` pieces to one target. All are checked before anything is written. The list may be used again at once; the pieces' buffers are
+ * as those of put. */
+int ncclx_win_put_iov(const ncclx_iov_t *pieces, size_t count, int target, ncclx_win_t win);
+/* And one signal after all of them, as that of put_signal. */
+int ncclx_win_put_iov_signal(const ncclx_iov_t *pieces, size_t count, int target, ncclx_win_t win, size_t slot,
+                             ncclx_signal_op_t op, uint64_t value);
 /* Atomic for each element: target element = target element op origin element, for predefined operations but AVG, and NCCLX_REPLACE. No other call
  * of this family of the same type, from whichever rank, comes between the reading and the writing of an element; puts and gets may. The
  * target makes no call. Completion as that of put. Errors: OP (a user's operation, AVG, NO_OP where nothing is fetched), TYPE. */
@@ -451,6 +470,17 @@ int ncclx_win_wait_signal(ncclx_win_t win, size_t slot, ncclx_compare_t compare,
                           uint64_t *seen);
 int ncclx_win_test_signal(ncclx_win_t win, size_t slot, ncclx_compare_t compare, uint64_t value, int *flag,
                           uint64_t *seen);
+/* The same on several of this rank's slots, condition i being slots[i] <compares[i]> values[i]. any: until one is true; *index is the first
+ * such, *seen (may be null) its value. all: until all are true in one look; seen (may be null) has room for count values. No conditions: at once, with
+ * *index NCCLX_INDEX_UNDEFINED. Without success (test: *flag 0) *index is NCCLX_INDEX_UNDEFINED. */
+int ncclx_win_wait_signal_any(ncclx_win_t win, size_t count, const size_t *slots, const ncclx_compare_t *compares,
+                              const uint64_t *values, int64_t timeout_us, size_t *index, uint64_t *seen);
+int ncclx_win_wait_signal_all(ncclx_win_t win, size_t count, const size_t *slots, const ncclx_compare_t *compares,
+                              const uint64_t *values, int64_t timeout_us, uint64_t *seen);
+int ncclx_win_test_signal_any(ncclx_win_t win, size_t count, const size_t *slots, const ncclx_compare_t *compares,
+                              const uint64_t *values, int *flag, size_t *index, uint64_t *seen);
+int ncclx_win_test_signal_all(ncclx_win_t win, size_t count, const size_t *slots, const ncclx_compare_t *compares,
+                              const uint64_t *values, int *flag, uint64_t *seen);
 /* Collective: every operation of every rank on the window is complete when it returns. */
 int ncclx_win_fence(ncclx_win_t win);
 int ncclx_win_flush(int target, ncclx_win_t win);
@@ -564,6 +594,10 @@ extern __typeof__(ncclx_win_create) pncclx_win_create;
 extern __typeof__(ncclx_win_free) pncclx_win_free;
 extern __typeof__(ncclx_win_put) pncclx_win_put;
 extern __typeof__(ncclx_win_get) pncclx_win_get;
+extern __typeof__(ncclx_win_rput) pncclx_win_rput;
+extern __typeof__(ncclx_win_rget) pncclx_win_rget;
+extern __typeof__(ncclx_win_put_iov) pncclx_win_put_iov;
+extern __typeof__(ncclx_win_put_iov_signal) pncclx_win_put_iov_signal;
 extern __typeof__(ncclx_win_accumulate) pncclx_win_accumulate;
 extern __typeof__(ncclx_win_get_accumulate) pncclx_win_get_accumulate;
 extern __typeof__(ncclx_win_fetch_op) pncclx_win_fetch_op;
@@ -572,6 +606,10 @@ extern __typeof__(ncclx_win_put_signal) pncclx_win_put_signal;
 extern __typeof__(ncclx_win_signal) pncclx_win_signal;
 extern __typeof__(ncclx_win_wait_signal) pncclx_win_wait_signal;
 extern __typeof__(ncclx_win_test_signal) pncclx_win_test_signal;
+extern __typeof__(ncclx_win_wait_signal_any) pncclx_win_wait_signal_any;
+extern __typeof__(ncclx_win_wait_signal_all) pncclx_win_wait_signal_all;
+extern __typeof__(ncclx_win_test_signal_any) pncclx_win_test_signal_any;
+extern __typeof__(ncclx_win_test_signal_all) pncclx_win_test_signal_all;
 extern __typeof__(ncclx_win_fence) pncclx_win_fence;
 extern __typeof__(ncclx_win_flush) pncclx_win_flush;
 extern __typeof__(ncclx_win_flush_all) pncclx_win_flush_all;

@@ -150,66 +150,33 @@ API_DEFINE(int, win_get)(void *origin, size_t count, ncclx_datatype_t type, int 
     return api_leave(&call, error);
 }
 
-static int check_signal_op(ncclx_signal_op_t op)
-{
-    if (API_LIKELY(op == NCCLX_SIGNAL_ADD || op == NCCLX_SIGNAL_SET)) return NCCLX_SUCCESS;
-    return base_error(NCCLX_ERR_OP, "%d is not a signal operation", (int)op);
-}
-
-API_DEFINE(int, win_put_signal)(const void *origin, size_t count, ncclx_datatype_t type, int target, size_t target_disp,
-                                ncclx_win_t win, size_t slot, ncclx_signal_op_t op, uint64_t value)
+API_DEFINE(int, win_rput)(const void *origin, size_t count, ncclx_datatype_t type, int target, size_t target_disp,
+                          ncclx_win_t win, ncclx_request_t *request)
 {
     struct api_call call;
+    struct ncclx_request *made;
     size_t bytes;
     int error = api_enter_win(&call, API_NAME, win);
     if (API_UNLIKELY(error)) return error;
-    error = api_check_elements(origin, count, type, &bytes);
-    if (API_LIKELY(!error)) error = check_signal_op(op);
-    if (API_LIKELY(!error)) error = osc_put_signal(call.win, origin, bytes, target, target_disp, slot, op, value);
+    error = api_check_out(request, "request");
+    if (API_LIKELY(!error)) error = api_check_elements(origin, count, type, &bytes);
+    if (API_LIKELY(!error)) error = osc_rput(call.win, origin, bytes, target, target_disp, &made);
+    if (API_LIKELY(!error)) runtime_request_publish(made, request);
     return api_leave(&call, error);
 }
 
-API_DEFINE(int, win_signal)(int target, ncclx_win_t win, size_t slot, ncclx_signal_op_t op, uint64_t value)
+API_DEFINE(int, win_rget)(void *origin, size_t count, ncclx_datatype_t type, int target, size_t target_disp,
+                          ncclx_win_t win, ncclx_request_t *request)
 {
     struct api_call call;
+    struct ncclx_request *made;
+    size_t bytes;
     int error = api_enter_win(&call, API_NAME, win);
     if (API_UNLIKELY(error)) return error;
-    error = check_signal_op(op);
-    if (API_LIKELY(!error)) error = osc_signal(call.win, target, slot, op, value);
-    return api_leave(&call, error);
-}
-
-static int check_compare(ncclx_compare_t compare)
-{
-    if (API_LIKELY(compare >= NCCLX_CMP_EQ && compare <= NCCLX_CMP_LE)) return NCCLX_SUCCESS;
-    return base_error(NCCLX_ERR_OP, "%d is not a comparison", (int)compare);
-}
-
-API_DEFINE(int, win_wait_signal)(ncclx_win_t win, size_t slot, ncclx_compare_t compare, uint64_t value,
-                                 int64_t timeout_us, uint64_t *seen)
-{
-    struct api_call call;
-    int error = api_enter_win(&call, API_NAME, win);
-    if (API_UNLIKELY(error)) return error;
-    error = check_compare(compare);
-    uint64_t timeout_ns = UINT64_MAX;
-    if (timeout_us >= 0 && __builtin_mul_overflow((uint64_t)timeout_us, UINT64_C(1000), &timeout_ns))
-        timeout_ns = UINT64_MAX;
-    if (API_LIKELY(!error)) error = osc_wait_signal(call.win, slot, compare, value, timeout_ns, seen);
-    return api_leave(&call, error);
-}
-
-API_DEFINE(int, win_test_signal)(ncclx_win_t win, size_t slot, ncclx_compare_t compare, uint64_t value, int *flag,
-                                 uint64_t *seen)
-{
-    struct api_call call;
-    bool satisfied = false;
-    int error = api_enter_win(&call, API_NAME, win);
-    if (API_UNLIKELY(error)) return error;
-    error = api_check_out(flag, "flag");
-    if (API_LIKELY(!error)) error = check_compare(compare);
-    if (API_LIKELY(!error)) error = osc_test_signal(call.win, slot, compare, value, &satisfied, seen);
-    if (API_LIKELY(!error)) *flag = satisfied;
+    error = api_check_out(request, "request");
+    if (API_LIKELY(!error)) error = api_check_elements(origin, count, type, &bytes);
+    if (API_LIKELY(!error)) error = osc_rget(call.win, origin, bytes, target, target_disp, &made);
+    if (API_LIKELY(!error)) runtime_request_publish(made, request);
     return api_leave(&call, error);
 }
 

@@ -34,6 +34,15 @@ atomics() {
     job "$1" 2 errors
 }
 
+# forms NAME
+forms() {
+    local ranks window=$top_builddir/tests/mp/window_forms
+    for ranks in 1 3; do job "$1" $ranks iov 5; done
+    for ranks in 2 5; do job "$1" $ranks requests 3; done
+    for ranks in 1 4; do job "$1" $ranks several 20; done
+    job "$1" 3 asleep 3
+}
+
 some_cases "as it comes" 20000
 job "as it comes" 2 signal 100000
 for ranks in 4 7 8 16; do job "as it comes" $ranks put; done
@@ -41,6 +50,11 @@ for ranks in 1 3 5 7 8 16; do job "as it comes" $ranks signal 1000; done
 
 atomics "as it comes"
 for ranks in 7 8 16; do window=$window'_atomics' job "as it comes" $ranks shared 10; done
+forms "as it comes"
+for ranks in 7 8 16; do window=$top_builddir/tests/mp/window_forms job "as it comes" $ranks several 10; done
+NCCLX_SHM_DIRECT=0 forms "kernel copies"
+NCCLX_SHM_CMA=0 forms "no kernel copies"
+NCCLX_SHM_DIRECT=0 NCCLX_SHM_CMA=0 forms "messages"
 NCCLX_SHM_DIRECT=0 atomics "kernel copies"
 NCCLX_SHM_CMA=0 atomics "no kernel copies"
 NCCLX_SHM_DIRECT=0 NCCLX_SHM_CMA=0 atomics "messages"

@@ -71,6 +71,17 @@ int pml_region_read(struct ncclx_rt *rt, struct pml_region *region, size_t offse
     abort();
 }
 
+const _Atomic uint32_t *pml_sleeper(struct ncclx_rt *rt, int peer)
+{
+    (void)rt, (void)peer;
+    return NULL;
+}
+
+void pml_wake(struct ncclx_rt *rt, int peer)
+{
+    (void)rt, (void)peer;
+}
+
 void pml_count_direct(struct ncclx_rt *rt, size_t put_bytes, size_t get_bytes)
 {
     (void)rt, (void)put_bytes, (void)get_bytes;
@@ -146,13 +157,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     static const struct base_comm_services services = {.barrier = no_barrier, .allgather = mirror};
     static struct ncclx_rt rt;
     struct ncclx_comm comm = {.rt = &rt, .context = CONTEXT, .rank = 0, .size = 2, .services = &services};
+    const struct osc_signal signal = {.slot = 0, .op = NCCLX_SIGNAL_ADD, .value = 1};
     struct ncclx_win *win;
     memset(&rt, 0, sizeof rt);
     memset(memory, 0x5a, sizeof memory);
     memset(got, 0x5a, sizeof got);
     base_log_levels[AREA_OSC] = LOG_NONE;
     if (osc_init(&rt) || osc_win_create(&comm, memory + MARGIN, BYTES, 1, 3, NULL, &win)) abort();
-    if (osc_put(win, memory + MARGIN, 100, 1, 0) || osc_get(win, got + MARGIN, BYTES, 1, 0) || osc_signal(win, 1, 0, NCCLX_SIGNAL_ADD, 1)) abort();
+    if (osc_put(win, memory + MARGIN, 100, 1, 0) || osc_get(win, got + MARGIN, BYTES, 1, 0) || osc_signal(win, 1, &signal)) abort();
     osc_message_flush_start(osc_window_of(win), osc_window_of(win)->targets[1]);
     feed(&rt, data, bytes);
     check_margins(memory);

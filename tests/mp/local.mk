@@ -64,3 +64,7 @@ tests_mp_window_LDADD = $(MP_LIBS)
 mp_programs += tests/mp/window_atomics
 tests_mp_window_atomics_SOURCES = tests/mp/window_atomics.c tests/mp/window.h tests/mp/check.h
 tests_mp_window_atomics_LDADD = $(MP_LIBS)
+
+mp_programs += tests/mp/window_forms
+tests_mp_window_forms_SOURCES = tests/mp/window_forms.c tests/mp/window.h tests/mp/check.h
+tests_mp_window_forms_LDADD = $(MP_LIBS)

@@ -129,6 +129,17 @@ int pml_region_read(struct ncclx_rt *rt, struct pml_region *region, size_t offse
     return NCCLX_SUCCESS;
 }
 
+const _Atomic uint32_t *pml_sleeper(struct ncclx_rt *rt, int peer)
+{
+    (void)rt, (void)peer;
+    return NULL;
+}
+
+void pml_wake(struct ncclx_rt *rt, int peer)
+{
+    (void)rt, (void)peer;
+}
+
 void pml_count_direct(struct ncclx_rt *rt, size_t put_bytes, size_t get_bytes)
 {
     (void)rt, (void)put_bytes, (void)get_bytes;
@@ -268,6 +279,19 @@ static struct ncclx_win *make_window(struct rank *rank, void *memory, size_t byt
     return win;
 }
 
+static int send_signal(struct ncclx_win *win, int target, size_t slot, ncclx_signal_op_t op, uint64_t value)
+{
+    const struct osc_signal signal = {.slot = slot, .op = op, .value = value};
+    return osc_signal(win, target, &signal);
+}
+
+static int put_signal(struct ncclx_win *win, const void *origin, size_t bytes, int target, size_t displacement, size_t slot,
+                      ncclx_signal_op_t op, uint64_t value)
+{
+    const struct osc_signal signal = {.slot = slot, .op = op, .value = value};
+    return osc_put_signal(win, origin, bytes, target, displacement, &signal);
+}
+
 static char pattern(int rank, size_t i, unsigned round)
 {
     return (char)((size_t)(rank + 1) * 31 + i * 7 + round * 13);
@@ -319,13 +343,13 @@ static void signals_on(struct rank *rank, void *memory)
         size_t count = 1 + (size_t)(round * 37 % PART);
         for (size_t i = 0; i < count; i++) mine[i] = round * 1000 + i;
         EXPECT(osc_put(win, mine, 8 * (count / 2), right, (size_t)me * PART) == NCCLX_SUCCESS);
-        EXPECT(osc_put_signal(win, mine + count / 2, 8 * (count - count / 2), right, (size_t)me * PART + count / 2, (size_t)me,
+        EXPECT(put_signal(win, mine + count / 2, 8 * (count - count / 2), right, (size_t)me * PART + count / 2, (size_t)me,
                               NCCLX_SIGNAL_ADD, 1) == NCCLX_SUCCESS);
         EXPECT(osc_wait_signal(win, (size_t)left, NCCLX_CMP_GE, round, UINT64_MAX, &seen) == NCCLX_SUCCESS);
         EXPECT(seen == round);
         const uint64_t *arrived = (const uint64_t *)(void *)base + left * PART;
         for (size_t i = 0; i < count; i++) EXPECT(arrived[i] == round * 1000 + i);
-        EXPECT(osc_signal(win, left, 4, NCCLX_SIGNAL_SET, round) == NCCLX_SUCCESS);
+        EXPECT(send_signal(win, left, 4, NCCLX_SIGNAL_SET, round) == NCCLX_SUCCESS);
         EXPECT(osc_wait_signal(win, 4, NCCLX_CMP_EQ, round, UINT64_MAX, NULL) == NCCLX_SUCCESS);
         EXPECT(osc_flush_local(win, right) == NCCLX_SUCCESS);
     }
@@ -346,7 +370,7 @@ static void counters(struct rank *rank)
     uint64_t seen;
     struct ncclx_win *win = make_window(rank, NULL, 8, 1, &base);
     if (!win) return;
-    for (int i = 0; i < 500; i++) EXPECT(osc_signal(win, 0, 3, NCCLX_SIGNAL_ADD, 1) == NCCLX_SUCCESS);
+    for (int i = 0; i < 500; i++) EXPECT(send_signal(win, 0, 3, NCCLX_SIGNAL_ADD, 1) == NCCLX_SUCCESS);
     if (rank->comm.rank == 0) EXPECT(osc_wait_signal(win, 3, NCCLX_CMP_GE, 500 * RANKS, UINT64_MAX, &seen) == NCCLX_SUCCESS && seen == 500 * RANKS);
     EXPECT(osc_win_free(win) == NCCLX_SUCCESS);
 }
@@ -428,14 +452,14 @@ static void wrong_arguments(struct rank *rank)
     EXPECT(osc_get(win, byte, 1, next, SIZE_MAX) == NCCLX_ERR_RANGE);
     EXPECT(osc_get(win, byte, SIZE_MAX, next, 1) == NCCLX_ERR_RANGE);
     EXPECT(osc_put(win, byte, 1, next, SIZE_MAX / unit + 1) == NCCLX_ERR_RANGE);
-    EXPECT(osc_put_signal(win, byte, 0, next, 0, SLOTS, NCCLX_SIGNAL_ADD, 1) == NCCLX_ERR_RANGE);
-    EXPECT(osc_put_signal(win, byte, 0, next, 0, SLOTS - 1, (ncclx_signal_op_t)9, 1) == NCCLX_ERR_ARG);
-    EXPECT(osc_signal(win, next, SIZE_MAX, NCCLX_SIGNAL_ADD, 1) == NCCLX_ERR_RANGE);
-    EXPECT(osc_signal(win, RANKS, 0, NCCLX_SIGNAL_ADD, 1) == NCCLX_ERR_RANK);
+    EXPECT(put_signal(win, byte, 0, next, 0, SLOTS, NCCLX_SIGNAL_ADD, 1) == NCCLX_ERR_RANGE);
+    EXPECT(put_signal(win, byte, 0, next, 0, SLOTS - 1, (ncclx_signal_op_t)9, 1) == NCCLX_ERR_ARG);
+    EXPECT(send_signal(win, next, SIZE_MAX, NCCLX_SIGNAL_ADD, 1) == NCCLX_ERR_RANGE);
+    EXPECT(send_signal(win, RANKS, 0, NCCLX_SIGNAL_ADD, 1) == NCCLX_ERR_RANK);
     EXPECT(osc_put(win, byte, 1, -1, 0) == NCCLX_ERR_RANK);
     EXPECT(osc_flush(win, RANKS) == NCCLX_ERR_RANK);
     EXPECT(osc_put(win, byte, SIZE_MAX, NCCLX_PROC_NULL, SIZE_MAX) == NCCLX_SUCCESS);
-    EXPECT(osc_signal(win, NCCLX_PROC_NULL, SIZE_MAX, NCCLX_SIGNAL_ADD, 1) == NCCLX_SUCCESS);
+    EXPECT(send_signal(win, NCCLX_PROC_NULL, SIZE_MAX, NCCLX_SIGNAL_ADD, 1) == NCCLX_SUCCESS);
     EXPECT(osc_flush(win, NCCLX_PROC_NULL) == NCCLX_SUCCESS);
     EXPECT(osc_wait_signal(win, SLOTS, NCCLX_CMP_EQ, 0, 0, NULL) == NCCLX_ERR_RANGE);
     EXPECT(osc_wait_signal(win, 0, (ncclx_compare_t)7, 0, 0, NULL) == NCCLX_ERR_ARG);
@@ -449,7 +473,7 @@ static void comparisons(struct rank *rank)
     uint64_t seen = 0;
     struct ncclx_win *win = make_window(rank, NULL, 8, 8, &base);
     if (!win) return;
-    EXPECT(osc_signal(win, rank->comm.rank, 1, NCCLX_SIGNAL_SET, 5) == NCCLX_SUCCESS);
+    EXPECT(send_signal(win, rank->comm.rank, 1, NCCLX_SIGNAL_SET, 5) == NCCLX_SUCCESS);
     EXPECT(osc_test_signal(win, 1, NCCLX_CMP_EQ, 5, &flag, &seen) == NCCLX_SUCCESS && flag && seen == 5);
     EXPECT(osc_test_signal(win, 1, NCCLX_CMP_NE, 5, &flag, &seen) == NCCLX_SUCCESS && !flag && seen == 5);
     EXPECT(osc_wait_signal(win, 1, NCCLX_CMP_GT, 4, 0, NULL) == NCCLX_SUCCESS);
@@ -457,7 +481,7 @@ static void comparisons(struct rank *rank)
     EXPECT(osc_wait_signal(win, 1, NCCLX_CMP_LE, 5, 0, NULL) == NCCLX_SUCCESS);
     EXPECT(osc_wait_signal(win, 1, NCCLX_CMP_GE, 6, 2000000, &seen) == NCCLX_ERR_TIMEOUT && seen == 5);
     /* Unsigned: -1 is the largest value. A wait that is satisfied wins over the end of the job. */
-    EXPECT(osc_signal(win, rank->comm.rank, 2, NCCLX_SIGNAL_ADD, UINT64_MAX) == NCCLX_SUCCESS);
+    EXPECT(send_signal(win, rank->comm.rank, 2, NCCLX_SIGNAL_ADD, UINT64_MAX) == NCCLX_SUCCESS);
     atomic_store(&rank->rt.aborting, true);
     EXPECT(osc_wait_signal(win, 2, NCCLX_CMP_GT, 7, UINT64_MAX, NULL) == NCCLX_SUCCESS);
     EXPECT(osc_wait_signal(win, 0, NCCLX_CMP_GT, 7, UINT64_MAX, NULL) == NCCLX_ERR_ABORTED);
