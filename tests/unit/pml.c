@@ -11,7 +11,7 @@
 
 /* 0, inline limits, payloads, eager limit, rendezvous. */
 static const size_t sizes[] = {
-    0, 1, 7, 39, 40, 41, 64, 1000, 4096, 8191, 8192, 8193, 16384, 65537, ((size_t)1 << 20) + 1};
+    0, 1, 7, 39, 40, 41, 64, 1000, 4096, 8191, 8192, 8193, 16384, 16385, 65537, ((size_t)1 << 20) + 1};
 #define SIZES (sizeof sizes / sizeof sizes[0])
 #define GUARD 64
 
