@@ -13,6 +13,7 @@ void barrier_tree(struct builder *builder);
 void bcast_binomial(struct builder *builder);
 void bcast_scatter_allgather(struct builder *builder);
 void bcast_pipeline(struct builder *builder);
+void bcast_kary(struct builder *builder);
 
 void reduce_binomial(struct builder *builder);
 void reduce_rabenseifner(struct builder *builder);
@@ -22,13 +23,30 @@ void allreduce_rabenseifner(struct builder *builder);
 void allreduce_ring(struct builder *builder);
 void allreduce_reduce_bcast(struct builder *builder);
 
+/* Those for all-gather, except Bruck's, serve all-gatherv too; so do pairwise and direct for all-to-all(v). */
 void allgather_ring(struct builder *builder);
+void allgather_bidirectional_ring(struct builder *builder);
 void allgather_bruck(struct builder *builder);
 void allgather_recursive_doubling(struct builder *builder);
 
 void alltoall_pairwise(struct builder *builder);
 void alltoall_bruck(struct builder *builder);
 void alltoall_direct(struct builder *builder);
+
+/* For reduce_scatter and reduce_scatter_block. */
+void reduce_scatter_direct(struct builder *builder);
+void reduce_scatter_ring(struct builder *builder);
+void reduce_scatter_halving(struct builder *builder);
+
+void gather_binomial(struct builder *builder);
+void gather_linear(struct builder *builder); /* and gatherv */
+void scatter_binomial(struct builder *builder);
+void scatter_linear(struct builder *builder); /* and scatterv */
+
+void scan_recursive_doubling(struct builder *builder);
+void scan_pipeline(struct builder *builder);
+void exscan_recursive_doubling(struct builder *builder);
+void exscan_pipeline(struct builder *builder);
 
 /* ---- Parts that several of them share --------------------------------------------------------------------------- */
 
@@ -42,6 +60,9 @@ static inline int ring_before(int rank, int distance, int size)
 {
     return (int)(((int64_t)rank - distance + size) % size);
 }
+
+/* Pipelines send a vector in so many pieces. */
+size_t pipeline_pieces(const struct coll_problem *problem);
 
 /* buf from `root` to all along a binomial tree. Messages of round `round`. */
 void bcast_tree(struct builder *builder, struct span buf, int root, unsigned round);

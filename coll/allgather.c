@@ -1,9 +1,9 @@
-/* allgather.c - every rank's block to all. */
+/* allgather.c - every rank's block to all, blocks of one size or of many. */
 #include "coll/algorithms.h"
 
 static struct span block(const struct builder *builder, int owner)
 {
-    return span_of(BUFFER_RECV, (size_t)owner * builder->problem->bytes, builder->problem->bytes);
+    return problem_recv_block(builder->problem, owner);
 }
 
 /* This rank's own block; outside recvbuf it is copied there too. */
@@ -31,7 +31,29 @@ void allgather_ring(struct builder *builder)
     }
 }
 
-/* Bruck and others 1997: ceil(log2 size) steps; blocks are kept in the order in which they come, own first, and
+/* Two rings, one in each direction: half of the steps, two messages each way in a step. */
+void allgather_bidirectional_ring(struct builder *builder)
+{
+    int rank = builder->problem->rank, size = builder->problem->size;
+    int left = ring_before(rank, 1, size), right = ring_after(rank, 1, size);
+    int from_left = size / 2, from_right = size - 1 - from_left;
+    struct span rightwards = own_block(builder), leftwards = rightwards;
+    for (int step = 0; step < from_left; step++) {
+        struct span next = block(builder, ring_before(rank, step + 1, size));
+        builder_round(builder, 2 * (unsigned)step);
+        builder_receive(builder, next, left);
+        builder_send(builder, rightwards, right);
+        rightwards = next;
+        if (step == from_right) continue;
+        next = block(builder, ring_after(rank, step + 1, size));
+        builder_round(builder, 2 * (unsigned)step + 1);
+        builder_receive(builder, next, right);
+        builder_send(builder, leftwards, left);
+        leftwards = next;
+    }
+}
+
+/* Bruck and others 1997, for blocks of one size: ceil(log2 size) steps; blocks are kept in the order in which they come, own first, and
  * turned into place at the end. */
 void allgather_bruck(struct builder *builder)
 {

@@ -5,6 +5,15 @@
  * large enough to run at full bandwidth, small enough that the chain fills quickly. */
 #define PIPELINE_PIECE ((size_t)128 << 10)
 #define PIPELINE_MOST_PIECES 64
+/* Children of an inner node of the k-ary tree: fewer levels than a binary tree, fewer sends of one rank than a binomial
+ * one. */
+#define KARY 4
+
+size_t pipeline_pieces(const struct coll_problem *problem)
+{
+    size_t pieces = problem->bytes / PIPELINE_PIECE + 1;
+    return pieces > PIPELINE_MOST_PIECES ? PIPELINE_MOST_PIECES : pieces;
+}
 
 static struct span buffer_of(const struct builder *builder)
 {
@@ -68,12 +77,27 @@ void bcast_pipeline(struct builder *builder)
     const struct coll_problem *problem = builder->problem;
     int root = problem->root, size = problem->size, relative = ring_before(problem->rank, root, size);
     int left = ring_before(problem->rank, 1, size), right = ring_after(problem->rank, 1, size);
-    size_t pieces = problem->bytes / PIPELINE_PIECE + 1;
-    if (pieces > PIPELINE_MOST_PIECES) pieces = PIPELINE_MOST_PIECES;
+    size_t pieces = pipeline_pieces(problem);
     for (size_t i = 0; i < pieces; i++) {
         struct span piece = span_split(problem, buffer_of(builder), pieces, i);
         builder_round(builder, (unsigned)i);
         if (relative) builder_receive(builder, piece, left);
         if (relative != size - 1) builder_send(builder, piece, right);
+    }
+}
+
+/* Pieces down a complete k-ary tree, whose nodes are numbered from the root level by level. */
+void bcast_kary(struct builder *builder)
+{
+    const struct coll_problem *problem = builder->problem;
+    int root = problem->root, size = problem->size, relative = ring_before(problem->rank, root, size);
+    int64_t first_child = (int64_t)KARY * relative + 1;
+    size_t pieces = pipeline_pieces(problem);
+    for (size_t i = 0; i < pieces; i++) {
+        struct span piece = span_split(problem, buffer_of(builder), pieces, i);
+        builder_round(builder, (unsigned)i);
+        if (relative) builder_receive(builder, piece, ring_after(root, (relative - 1) / KARY, size));
+        for (int64_t child = first_child; child < first_child + KARY && child < size; child++)
+            builder_send(builder, piece, ring_after(root, (int)child, size));
     }
 }

@@ -1,4 +1,5 @@
 /* coll.c - the calls of coll.h: what needs no communication is done here, the rest by an operation. */
+#include "coll/blocks.h"
 #include "coll/operation.h"
 
 #include <string.h>
@@ -41,42 +42,85 @@ void coll_comm_detach(struct ncclx_comm *comm)
     comm->coll = NULL;
 }
 
+static bool is_in_place(const struct coll_args *args)
+{
+    switch (args->name) {
+    case COLL_BARRIER:
+        return false;
+    case COLL_BCAST:
+        return true;
+    case COLL_SCATTER:
+    case COLL_SCATTERV:
+        return args->recvbuf == NCCLX_IN_PLACE;
+    default:
+        return args->sendbuf == NCCLX_IN_PLACE;
+    }
+}
+
+/* With blocks of unlike size: this rank's contribution, or what it gets. */
+static size_t own_count(const struct ncclx_comm *comm, const struct coll_args *args, bool in_place)
+{
+    switch (args->name) {
+    case COLL_ALLTOALLV:
+    case COLL_REDUCE_SCATTER:
+        return args->recv.counts[comm->rank];
+    case COLL_GATHERV:
+    case COLL_ALLGATHERV:
+        return in_place ? args->recv.counts[comm->rank] : args->count;
+    case COLL_SCATTERV:
+        return in_place ? args->send.counts[comm->rank] : args->count;
+    default:
+        return args->count;
+    }
+}
+
 static struct coll_problem problem_of(const struct ncclx_comm *comm, const struct coll_args *args)
 {
-    bool in_place = args->name == COLL_BCAST || args->sendbuf == NCCLX_IN_PLACE;
+    bool in_place = is_in_place(args);
     struct coll_problem problem = {
         .name = args->name,
         .rank = comm->rank,
         .size = comm->size,
         .root = args->root,
-        .count = args->count,
+        .count = own_count(comm, args, in_place),
         .element_bytes = args->name == COLL_BARRIER ? 1 : base_type_size(args->type),
+        .send = args->send,
+        .recv = args->recv,
         .type = args->type,
         .op = args->op,
         .commutative = !args->op || base_op_commutative(args->op),
-        .in_place = args->name != COLL_BARRIER && in_place,
+        .in_place = in_place,
     };
     problem.bytes = problem.count * problem.element_bytes;
+    if (args->name == COLL_ALLGATHERV || args->name == COLL_REDUCE_SCATTER)
+        problem.total_bytes = blocks_total(&args->recv, comm->size) * problem.element_bytes;
+    /* What the call ignores may be anything. */
+    if (args->name == COLL_SCATTERV && comm->rank != args->root) problem.send = (struct coll_blocks){NULL, NULL};
+    if (args->name == COLL_ALLTOALLV && in_place) problem.send = (struct coll_blocks){NULL, NULL};
+    if (args->name == COLL_GATHERV && comm->rank != args->root) problem.recv = (struct coll_blocks){NULL, NULL};
     return problem;
-}
-
-/* What ends without a message: a communicator of one, or nothing to move. */
-static bool is_local(const struct coll_problem *problem)
-{
-    return problem->size == 1 || (problem->count == 0 && problem->name != COLL_BARRIER);
-}
-
-static void run_local(const struct coll_problem *problem, const struct coll_args *args)
-{
-    if (!problem->bytes) return;
-    if (!problem->in_place) memmove(args->recvbuf, args->sendbuf, problem->bytes);
-    if (problem->op) base_op_finish(problem->op, problem->type, args->recvbuf, problem->count, 1);
 }
 
 static const char *call_name(enum coll_name name)
 {
-    static const char *const text[COLL_NAMES] = {"ncclx_coll_barrier",   "ncclx_coll_bcast",     "ncclx_coll_reduce",
-                                                 "ncclx_coll_allreduce", "ncclx_coll_allgather", "ncclx_coll_alltoall"};
+    static const char *const text[COLL_NAMES] = {
+        [COLL_BARRIER] = "ncclx_coll_barrier",
+        [COLL_BCAST] = "ncclx_coll_bcast",
+        [COLL_REDUCE] = "ncclx_coll_reduce",
+        [COLL_ALLREDUCE] = "ncclx_coll_allreduce",
+        [COLL_ALLGATHER] = "ncclx_coll_allgather",
+        [COLL_ALLTOALL] = "ncclx_coll_alltoall",
+        [COLL_REDUCE_SCATTER] = "ncclx_coll_reduce_scatter",
+        [COLL_REDUCE_SCATTER_BLOCK] = "ncclx_coll_reduce_scatter_block",
+        [COLL_ALLGATHERV] = "ncclx_coll_allgatherv",
+        [COLL_GATHER] = "ncclx_coll_gather",
+        [COLL_GATHERV] = "ncclx_coll_gatherv",
+        [COLL_SCATTER] = "ncclx_coll_scatter",
+        [COLL_SCATTERV] = "ncclx_coll_scatterv",
+        [COLL_ALLTOALLV] = "ncclx_coll_alltoallv",
+        [COLL_SCAN] = "ncclx_coll_scan",
+        [COLL_EXSCAN] = "ncclx_coll_exscan",
+    };
     return text[name];
 }
 
@@ -85,7 +129,7 @@ static int run_schedule(struct ncclx_comm *comm, const struct coll_problem *prob
     struct coll_operation *operation;
     int error = operation_acquire(comm, problem, &operation);
     if (error) return error;
-    operation_start(operation, args->sendbuf, args->recvbuf, args->op);
+    operation_start(operation, args);
     error = operation->request.complete ? operation->request.status.error : base_request_wait(&operation->request, call_name(args->name));
     if (!operation->request.complete) operation_abandon(operation, error);
     operation_release(operation);
@@ -115,8 +159,8 @@ static bool order_shows(const struct coll_problem *problem)
 int coll_run(struct ncclx_comm *comm, const struct coll_args *args)
 {
     struct coll_problem problem = problem_of(comm, args);
-    if (is_local(&problem)) {
-        run_local(&problem, args);
+    if (alone_is(&problem)) {
+        alone_run(&problem, args);
         return NCCLX_SUCCESS;
     }
     problem.shared = segments_possible(comm);
@@ -137,22 +181,31 @@ int coll_start(struct ncclx_comm *comm, const struct coll_args *args, struct ncc
 {
     struct coll_problem problem = problem_of(comm, args);
     struct coll_operation *operation;
-    if (is_local(&problem)) {
-        run_local(&problem, args);
+    if (alone_is(&problem)) {
+        alone_run(&problem, args);
         *request = base_request_done(comm->rt);
         return NCCLX_SUCCESS;
     }
     int error = operation_acquire(comm, &problem, &operation);
     if (error) return error;
-    operation_start(operation, args->sendbuf, args->recvbuf, args->op);
+    operation_start(operation, args);
     *request = &operation->request;
     return NCCLX_SUCCESS;
 }
 
-int coll_barrier(struct ncclx_comm *comm)
+int coll_prepare(struct ncclx_comm *comm, const struct coll_args *args, struct ncclx_request **request)
 {
-    return coll_run(comm, &(struct coll_args){.name = COLL_BARRIER});
+    struct coll_problem problem = problem_of(comm, args);
+    struct coll_operation *operation;
+    int error = operation_acquire(comm, &problem, &operation);
+    if (error) return error;
+    error = operation_prepare(operation, args);
+    if (error) operation_release(operation);
+    *request = error ? NULL : &operation->request;
+    return error;
 }
+
+int coll_barrier(struct ncclx_comm *comm) { return coll_run(comm, &(struct coll_args){.name = COLL_BARRIER}); }
 
 int coll_allgather_bytes(struct ncclx_comm *comm, const void *mine, void *all, size_t bytes)
 {

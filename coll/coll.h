@@ -14,14 +14,39 @@ void coll_finalize(struct ncclx_rt *rt);
 int coll_comm_attach(struct ncclx_comm *comm);
 void coll_comm_detach(struct ncclx_comm *comm);
 
-enum coll_name { COLL_BARRIER, COLL_BCAST, COLL_REDUCE, COLL_ALLREDUCE, COLL_ALLGATHER, COLL_ALLTOALL, COLL_NAMES };
+enum coll_name {
+    COLL_BARRIER,
+    COLL_BCAST,
+    COLL_REDUCE,
+    COLL_ALLREDUCE,
+    COLL_ALLGATHER,
+    COLL_ALLTOALL,
+    COLL_REDUCE_SCATTER,
+    COLL_REDUCE_SCATTER_BLOCK,
+    COLL_ALLGATHERV,
+    COLL_GATHER,
+    COLL_GATHERV,
+    COLL_SCATTER,
+    COLL_SCATTERV,
+    COLL_ALLTOALLV,
+    COLL_SCAN,
+    COLL_EXSCAN,
+    COLL_NAMES
+};
+
+/* Where the blocks of a buffer begin, one a rank, and how long they are, in elements. displs null: one after the
+ * other. counts null: the call has no such list, or none on this rank. */
+struct coll_blocks {
+    const size_t *counts, *displs;
+};
 
 /* The arguments of any collective; what one does not use stays zero. count is the function's count in ncclx.h. */
 struct coll_args {
     enum coll_name name;
     const void *sendbuf; /* NCCLX_IN_PLACE as given */
-    void *recvbuf;       /* bcast: the buffer */
+    void *recvbuf;       /* bcast: the buffer; scatter: NCCLX_IN_PLACE as given */
     size_t count;
+    struct coll_blocks send, recv; /* v-forms, and reduce_scatter's recvcounts */
     ncclx_datatype_t type;
     ncclx_op_t op;
     int root;
@@ -31,6 +56,9 @@ struct coll_args {
 int coll_run(struct ncclx_comm *comm, const struct coll_args *args);
 /* Starts; the request completes by progress. */
 int coll_start(struct ncclx_comm *comm, const struct coll_args *args, struct ncclx_request **request);
+
+/* Makes a persistent request, inactive at first: its kind's start begins the collective. Lists of counts are copied. */
+int coll_prepare(struct ncclx_comm *comm, const struct coll_args *args, struct ncclx_request **request);
 
 /* On raw bytes, for the runtime and for comm->services: barrier, and all-gather of `bytes` from each rank. */
 int coll_barrier(struct ncclx_comm *comm);

@@ -37,9 +37,10 @@ static inline bool executor_done(const struct executor *executor)
     return executor->left == 0;
 }
 
-/* Tags: 16 bits for the collective's number on its communicator, 15 for the round. So up to EXECUTOR_OVERLAP
- * collectives may be in flight. */
-#define EXECUTOR_OVERLAP 32768u
+/* Tags: 16 bits for the collective's number on its communicator, 15 for the round. Half of the numbers are for persistent
+ * collectives. So up to EXECUTOR_OVERLAP collectives may be in flight. */
+#define EXECUTOR_SEQUENCES 32768u
+#define EXECUTOR_OVERLAP (EXECUTOR_SEQUENCES / 2)
 int executor_tag(uint32_t sequence, unsigned round);
 
 #endif

@@ -1,4 +1,5 @@
 /* operation.c - runs schedules over pml, and keeps them for the next call with the same arguments. */
+#include "coll/blocks.h"
 #include "coll/operation.h"
 
 #include <stdio.h>
@@ -141,21 +142,69 @@ static void describe(const struct ncclx_request *request, char *text, size_t byt
     }
 }
 
-static const struct base_request_kind operation_kind = {.name = "collective", .release = release, .describe = describe};
-
-void operation_start(struct coll_operation *operation, const void *sendbuf, void *recvbuf, ncclx_op_t op)
+/* Numbers of ordinary collectives follow the order of calls; a persistent one keeps its own for life, so that ranks
+ * may start several in different orders. */
+static void begin_anew(struct coll_operation *operation)
 {
     struct ncclx_comm *comm = operation->request.comm;
-    base_request_prepare(&operation->request, &operation_kind, comm->rt, comm);
-    operation->buffer[BUFFER_SEND] = (char *)(uintptr_t)sendbuf; /* read only: no step writes to it */
-    operation->buffer[BUFFER_RECV] = recvbuf;
-    operation->op = op;
-    operation->released = false;
-    operation->sequence = operation->home->sequence++;
-    operation->home->in_flight++;
-    if (op && !base_op_predefined(op)) base_op_retain(op);
+    const struct base_request_kind *kind = operation->request.kind;
+    bool persistent = operation->request.persistent;
+    base_request_prepare(&operation->request, kind, comm->rt, comm);
+    operation->request.persistent = persistent;
     executor_start(&operation->executor);
     drive(operation);
+}
+
+static int start_persistent(struct ncclx_request *request)
+{
+    struct coll_operation *operation = (struct coll_operation *)request;
+    if (operation->outstanding)
+        return base_error(NCCLX_ERR_REQUEST, "%u messages of its last start, which failed, are still under way", operation->outstanding);
+    begin_anew(operation);
+    return NCCLX_SUCCESS;
+}
+
+static const struct base_request_kind operation_kind = {.name = "collective", .release = release, .describe = describe};
+static const struct base_request_kind persistent_kind = {
+    .name = "persistent collective", .release = release, .start = start_persistent, .describe = describe};
+
+static void bind(struct coll_operation *operation, const struct coll_args *args)
+{
+    operation->buffer[BUFFER_SEND] = (char *)(uintptr_t)args->sendbuf; /* read only: no step writes to it */
+    operation->buffer[BUFFER_RECV] = args->recvbuf;
+    operation->op = args->op;
+    operation->released = false;
+    operation->home->in_flight++;
+    if (args->op && !base_op_predefined(args->op)) base_op_retain(args->op);
+}
+
+void operation_start(struct coll_operation *operation, const struct coll_args *args)
+{
+    bind(operation, args);
+    operation->request.kind = &operation_kind;
+    operation->request.persistent = false;
+    operation->sequence = operation->home->sequence++ % EXECUTOR_SEQUENCES;
+    begin_anew(operation);
+}
+
+static bool number_taken(const struct coll_operation *operation, uint32_t sequence)
+{
+    for (const struct coll_operation *other = operation->home->operations; other; other = other->next)
+        if (other != operation && other->in_use && other->sequence == sequence) return true;
+    return false;
+}
+
+int operation_prepare(struct coll_operation *operation, const struct coll_args *args)
+{
+    struct ncclx_comm *comm = operation->request.comm;
+    bind(operation, args);
+    base_request_prepare(&operation->request, &persistent_kind, comm->rt, comm);
+    operation->request.persistent = true;
+    operation->request.active = false;
+    operation->sequence = EXECUTOR_SEQUENCES + operation->home->prepared++ % EXECUTOR_SEQUENCES;
+    if (!number_taken(operation, operation->sequence)) return NCCLX_SUCCESS;
+    return base_error(NCCLX_ERR_LIMIT, "one of the last %u persistent collectives on %s is the oldest: free it", EXECUTOR_SEQUENCES,
+                      comm->name);
 }
 
 void operation_abandon(struct coll_operation *operation, int error)
@@ -181,6 +230,7 @@ static void destroy(struct coll_operation *operation)
 {
     base_free(AREA_COLL, operation->buffer[BUFFER_SCRATCH]);
     base_free(AREA_COLL, operation->executor.pending);
+    base_free(AREA_COLL, operation->blocks);
     base_free(AREA_COLL, operation->schedule);
     base_free(AREA_COLL, operation);
 }
@@ -233,21 +283,27 @@ void operations_end(struct coll_comm *home)
     home->operations = NULL;
 }
 
+/* a: of a schedule. */
 static bool same_problem(const struct coll_problem *a, const struct coll_problem *b)
 {
     return a->count == b->count && a->name == b->name && a->type == b->type && a->op == b->op && a->root == b->root &&
-           a->in_place == b->in_place && a->commutative == b->commutative;
+           a->in_place == b->in_place && a->commutative == b->commutative && blocks_same(&a->send, &b->send, a->size) &&
+           blocks_same(&a->recv, &b->recv, a->size);
 }
 
-static int build(struct ncclx_comm *comm, const struct coll_problem *problem, struct coll_operation **result)
+static int build_schedule(struct ncclx_comm *comm, const struct coll_problem *problem, struct schedule **schedule,
+                          const struct coll_algorithm **algorithm)
 {
     struct builder *builder = &comm->rt->coll->builder;
-    const struct coll_algorithm *algorithm = coll_select(&comm->rt->coll->choice, problem);
-    struct schedule *schedule;
+    *algorithm = alone_is(problem) ? &alone_algorithm : coll_select(&comm->rt->coll->choice, problem);
     builder_begin(builder, problem);
-    algorithm->build(builder);
-    int error = builder_end(builder, &schedule);
-    if (error) return error;
+    (*algorithm)->build(builder);
+    return builder_end(builder, schedule);
+}
+
+/* An operation without memory of its own, for this schedule. */
+static struct coll_operation *allocate(const struct schedule *schedule)
+{
     size_t message_bytes = schedule->step_count * sizeof(struct operation_message);
     struct coll_operation *operation = base_calloc(AREA_COLL, 1, sizeof *operation + message_bytes);
     void *states = base_alloc(AREA_COLL, executor_memory(schedule));
@@ -256,19 +312,37 @@ static int build(struct ncclx_comm *comm, const struct coll_problem *problem, st
         base_free(AREA_COLL, operation);
         base_free(AREA_COLL, states);
         base_free(AREA_COLL, scratch);
-        error = base_error(NCCLX_ERR_NO_MEM, "%s of %zu bytes (%s) needs %zu bytes of memory", coll_name_text(problem->name),
-                           problem->bytes, algorithm->name, schedule->scratch_bytes);
+        return NULL;
+    }
+    operation->buffer[BUFFER_SCRATCH] = scratch;
+    executor_prepare(&operation->executor, schedule, states);
+    for (uint32_t i = 0; i < schedule->step_count; i++)
+        operation->messages[i] = (struct operation_message){.operation = operation, .step = i};
+    return operation;
+}
+
+static int build(struct ncclx_comm *comm, const struct coll_problem *brought, struct coll_operation **result)
+{
+    struct coll_problem problem = *brought;
+    const struct coll_algorithm *algorithm;
+    struct schedule *schedule = NULL;
+    struct coll_operation *operation = NULL;
+    size_t *blocks;
+    int error = blocks_keep(&problem, &blocks);
+    if (!error) error = build_schedule(comm, &problem, &schedule, &algorithm);
+    if (!error && !(operation = allocate(schedule)))
+        error = base_error(NCCLX_ERR_NO_MEM, "%s of %zu bytes (%s) needs %zu bytes of memory", coll_name_text(problem.name), problem.bytes,
+                           algorithm->name, schedule->scratch_bytes);
+    if (error) {
         base_free(AREA_COLL, schedule);
+        base_free(AREA_COLL, blocks);
         return error;
     }
     operation->request.comm = comm;
     operation->home = comm->coll;
     operation->algorithm = algorithm;
     operation->schedule = schedule;
-    operation->buffer[BUFFER_SCRATCH] = scratch;
-    executor_prepare(&operation->executor, schedule, states);
-    for (uint32_t i = 0; i < schedule->step_count; i++)
-        operation->messages[i] = (struct operation_message){.operation = operation, .step = i};
+    operation->blocks = blocks;
     *result = operation;
     return NCCLX_SUCCESS;
 }

@@ -17,8 +17,9 @@ struct coll {
 /* comm->coll */
 struct coll_comm {
     struct coll_operation *operations; /* all of this communicator's, most recently used first */
-    uint32_t sequence;                 /* schedules started */
-    unsigned in_flight;
+    uint32_t sequence;                 /* schedules started, persistent ones not counted */
+    uint32_t prepared;                 /* persistent ones made */
+    unsigned in_flight;                /* both, from their making to their release */
     struct segments segments;
     struct check_run *check; /* with NCCLX_CHECK: check_run.c's */
 };
@@ -38,6 +39,7 @@ struct coll_operation {
     struct coll_comm *home; /* null: the communicator has ended */
     const struct coll_algorithm *algorithm;
     struct schedule *schedule;
+    size_t *blocks; /* memory of the problem's counts and displacements, or null */
     struct executor executor;
     char *buffer[BUFFER_COUNT];
     ncclx_op_t op;
@@ -51,8 +53,10 @@ struct coll_operation {
 
 /* One for this problem: from those that are idle, or built. */
 int operation_acquire(struct ncclx_comm *comm, const struct coll_problem *problem, struct coll_operation **operation);
-/* Begins. The request completes by progress, or has completed when this returns. */
-void operation_start(struct coll_operation *operation, const void *sendbuf, void *recvbuf, ncclx_op_t op);
+/* Takes the call's buffers and begins. The request completes by progress, or has completed when this returns. */
+void operation_start(struct coll_operation *operation, const struct coll_args *args);
+/* Takes the call's buffers, and waits to be started by the request's kind, again and again until it is released. */
+int operation_prepare(struct coll_operation *operation, const struct coll_args *args);
 /* Gives up waiting: stops beginning steps. The operation goes once its messages have. */
 void operation_abandon(struct coll_operation *operation, int error);
 void operation_release(struct coll_operation *operation);
@@ -60,6 +64,13 @@ void operation_release(struct coll_operation *operation);
 int check_attach(struct ncclx_comm *comm);
 /* coll_run by messages alone, as the making of a segment needs it. */
 int coll_run_schedule(struct ncclx_comm *comm, const struct coll_args *args);
+
+/* Collectives that need no message: a communicator of one rank, or nothing to move. */
+bool alone_is(const struct coll_problem *problem);
+void alone_run(const struct coll_problem *problem, const struct coll_args *args);
+/* Not in the tables: builds what alone_run does. */
+extern const struct coll_algorithm alone_algorithm;
+
 /* The communicator ends. */
 void operations_end(struct coll_comm *home);
 

@@ -13,13 +13,15 @@
 #include "coll/coll.h"
 
 /* What is to be done, as this rank sees it. Everything but rank is the same on all ranks (in_place of a reduce: the
- * root's). */
+ * root's), and the blocks of gatherv, scatterv and alltoallv. */
 struct coll_problem {
     enum coll_name name;
     int rank, size, root;
-    size_t count;         /* as in the public call */
+    size_t count; /* as in the public call; with blocks of unlike size: of the own one */
     size_t element_bytes;
-    size_t bytes;         /* count * element_bytes: one rank's contribution, or one block */
+    size_t bytes;                  /* count * element_bytes: one rank's contribution, or one block */
+    size_t total_bytes;            /* of all blocks of an allgatherv or reduce_scatter */
+    struct coll_blocks send, recv; /* reduce_scatter: recv says how the input is divided */
     ncclx_datatype_t type;
     ncclx_op_t op;
     bool commutative;
@@ -132,6 +134,25 @@ static inline struct span span_split(const struct coll_problem *problem, struct 
 {
     size_t begin = split_begin(problem->count, parts, index), end = split_begin(problem->count, parts, index + 1);
     return span_part(whole, begin * problem->element_bytes, (end - begin) * problem->element_bytes);
+}
+
+/* Block `index` of a buffer: as `blocks` says, whose displacements are known, or all of problem->bytes in a row. */
+static inline struct span problem_block(const struct coll_problem *problem, const struct coll_blocks *blocks, enum schedule_buffer buffer,
+                                        int index)
+{
+    size_t bytes = problem->element_bytes, i = (size_t)index;
+    if (!blocks->counts) return span_of(buffer, i * problem->bytes, problem->bytes);
+    return span_of(buffer, blocks->displs[i] * bytes, blocks->counts[i] * bytes);
+}
+
+static inline struct span problem_send_block(const struct coll_problem *problem, int index)
+{
+    return problem_block(problem, &problem->send, BUFFER_SEND, index);
+}
+
+static inline struct span problem_recv_block(const struct coll_problem *problem, int index)
+{
+    return problem_block(problem, &problem->recv, BUFFER_RECV, index);
 }
 
 /* Where this rank's contribution is: all of it for reductions and the own block for the others. */

@@ -28,6 +28,7 @@ static const struct coll_algorithm bcast_table[] = {
     {"binomial", bcast_binomial, NULL, 3, ANY_RANKS, 32 * KIB, false},
     {"scatter_allgather", bcast_scatter_allgather, NULL, 4, ANY_RANKS, 512 * KIB, false},
     {"pipeline", bcast_pipeline, NULL, 3, ANY_RANKS, ANY_SIZE, false},
+    {"kary", bcast_kary, NULL, 2, ANY_RANKS, ON_REQUEST, false},
     {0},
 };
 static const struct coll_algorithm reduce_table[] = {
@@ -55,6 +56,7 @@ static const struct coll_algorithm allgather_table[] = {
     {"bruck", allgather_bruck, NULL, 3, ANY_RANKS, 4 * KIB, false},
     {"recursive_doubling", allgather_recursive_doubling, NULL, 3, ANY_RANKS, 128 * KIB, false},
     {"ring", allgather_ring, NULL, 2, ANY_RANKS, ANY_SIZE, false},
+    {"bidirectional_ring", allgather_bidirectional_ring, NULL, 2, ANY_RANKS, ON_REQUEST, false},
     {0},
 };
 static const struct coll_algorithm alltoall_table[] = {
@@ -63,6 +65,55 @@ static const struct coll_algorithm alltoall_table[] = {
     {"bruck", alltoall_bruck, NULL, 8, ANY_RANKS, 128, false},
     {"direct", alltoall_direct, NULL, 3, ANY_RANKS, 1024 * KIB, false},
     {"pairwise", alltoall_pairwise, NULL, 2, ANY_RANKS, ANY_SIZE, false},
+    {0},
+};
+
+static const struct coll_algorithm allgatherv_table[] = {
+    {"recursive_doubling", allgather_recursive_doubling, NULL, 3, ANY_RANKS, 128 * KIB, false},
+    {"ring", allgather_ring, NULL, 2, ANY_RANKS, ANY_SIZE, false},
+    {"bidirectional_ring", allgather_bidirectional_ring, NULL, 2, ANY_RANKS, ON_REQUEST, false},
+    {0},
+};
+static const struct coll_algorithm alltoallv_table[] = {
+    {"direct", alltoall_direct, NULL, 2, 64, ANY_SIZE, false},
+    {"pairwise", alltoall_pairwise, NULL, 2, ANY_RANKS, ANY_SIZE, false},
+    {0},
+};
+/* Of reduce_scatter_block too. With few ranks straight messages are as good as fewer of them, and copy nothing. */
+static const struct coll_algorithm reduce_scatter_table[] = {
+    {"halving", reduce_scatter_halving, NULL, 5, ANY_RANKS, 8 * KIB, false},
+    {"direct", reduce_scatter_direct, NULL, 2, 16, ANY_SIZE, false},
+    {"halving", reduce_scatter_halving, NULL, 17, ANY_RANKS, 512 * KIB, false},
+    {"ring", reduce_scatter_ring, NULL, 17, ANY_RANKS, ANY_SIZE, true},
+    {"direct", reduce_scatter_direct, NULL, 17, ANY_RANKS, ANY_SIZE, false},
+    {0},
+};
+static const struct coll_algorithm gather_table[] = {
+    {"binomial", gather_binomial, NULL, 4, ANY_RANKS, 2 * KIB, false},
+    {"linear", gather_linear, NULL, 2, ANY_RANKS, ANY_SIZE, false},
+    {0},
+};
+static const struct coll_algorithm gatherv_table[] = {
+    {"linear", gather_linear, NULL, 2, ANY_RANKS, ANY_SIZE, false},
+    {0},
+};
+static const struct coll_algorithm scatter_table[] = {
+    {"binomial", scatter_binomial, NULL, 4, ANY_RANKS, 2 * KIB, false},
+    {"linear", scatter_linear, NULL, 2, ANY_RANKS, ANY_SIZE, false},
+    {0},
+};
+static const struct coll_algorithm scatterv_table[] = {
+    {"linear", scatter_linear, NULL, 2, ANY_RANKS, ANY_SIZE, false},
+    {0},
+};
+static const struct coll_algorithm scan_table[] = {
+    {"recursive_doubling", scan_recursive_doubling, NULL, 2, ANY_RANKS, 64 * KIB, false},
+    {"pipeline", scan_pipeline, NULL, 2, ANY_RANKS, ANY_SIZE, false},
+    {0},
+};
+static const struct coll_algorithm exscan_table[] = {
+    {"recursive_doubling", exscan_recursive_doubling, NULL, 2, ANY_RANKS, 64 * KIB, false},
+    {"pipeline", exscan_pipeline, NULL, 2, ANY_RANKS, ANY_SIZE, false},
     {0},
 };
 
@@ -77,6 +128,17 @@ static const struct {
     [COLL_ALLREDUCE] = {"allreduce", "bytes of each rank's vector", allreduce_table, CONFIG_COLL_ALLREDUCE},
     [COLL_ALLGATHER] = {"allgather", "bytes that each rank receives", allgather_table, CONFIG_COLL_ALLGATHER},
     [COLL_ALLTOALL] = {"alltoall", "bytes from one rank to another", alltoall_table, CONFIG_COLL_ALLTOALL},
+    [COLL_REDUCE_SCATTER] = {"reduce_scatter", "bytes of each rank's vector", reduce_scatter_table, CONFIG_COLL_REDUCE_SCATTER},
+    [COLL_REDUCE_SCATTER_BLOCK] = {"reduce_scatter_block", "bytes of each rank's vector", reduce_scatter_table,
+                                   CONFIG_COLL_REDUCE_SCATTER_BLOCK},
+    [COLL_ALLGATHERV] = {"allgatherv", "bytes that each rank receives", allgatherv_table, CONFIG_COLL_ALLGATHERV},
+    [COLL_GATHER] = {"gather", "bytes of each rank's block", gather_table, CONFIG_COLL_GATHER},
+    [COLL_GATHERV] = {"gatherv", "", gatherv_table, CONFIG_COLL_GATHERV},
+    [COLL_SCATTER] = {"scatter", "bytes of each rank's block", scatter_table, CONFIG_COLL_SCATTER},
+    [COLL_SCATTERV] = {"scatterv", "", scatterv_table, CONFIG_COLL_SCATTERV},
+    [COLL_ALLTOALLV] = {"alltoallv", "", alltoallv_table, CONFIG_COLL_ALLTOALLV},
+    [COLL_SCAN] = {"scan", "bytes of each rank's vector", scan_table, CONFIG_COLL_SCAN},
+    [COLL_EXSCAN] = {"exscan", "bytes of each rank's vector", exscan_table, CONFIG_COLL_EXSCAN},
 };
 
 const struct coll_algorithm *coll_algorithms(enum coll_name name)
@@ -112,7 +174,20 @@ int coll_choice_read(struct coll_choice *choice, const struct base_config *confi
 
 size_t coll_measure(const struct coll_problem *problem)
 {
-    return problem->name == COLL_ALLGATHER ? problem->bytes * (size_t)problem->size : problem->bytes;
+    switch (problem->name) {
+    case COLL_ALLGATHER:
+    case COLL_REDUCE_SCATTER_BLOCK:
+        return problem->bytes * (size_t)problem->size;
+    case COLL_ALLGATHERV:
+    case COLL_REDUCE_SCATTER:
+        return problem->total_bytes;
+    case COLL_GATHERV:
+    case COLL_SCATTERV:
+    case COLL_ALLTOALLV:
+        return 0; /* there is nothing that all ranks know */
+    default:
+        return problem->bytes;
+    }
 }
 
 bool coll_can(const struct coll_algorithm *algorithm, const struct coll_problem *problem)

@@ -26,8 +26,8 @@ struct coll_choice {
 };
 int coll_choice_read(struct coll_choice *choice, const struct base_config *config);
 
-/* The bytes by which algorithms are told apart: one rank's vector (bcast, reduce, allreduce), what each rank
- * receives (allgather), one block (alltoall). */
+/* The bytes by which algorithms are told apart, which all ranks know: one rank's vector (bcast, reductions, scans), what
+ * each rank receives (allgather, allgatherv), one block (alltoall, gather, scatter), or 0. */
 size_t coll_measure(const struct coll_problem *problem);
 bool coll_can(const struct coll_algorithm *algorithm, const struct coll_problem *problem);
 /* One that was asked for but cannot do the case (coll_can) gives way to the automatic choice. Never null. */

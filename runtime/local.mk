@@ -1,6 +1,8 @@
 libncclx_core_la_SOURCES += \
 	runtime/api.c runtime/api.h \
-	runtime/collectives.c \
+	runtime/collectives.c runtime/collectives.h \
+	runtime/collectives_blocks.c \
+	runtime/collectives_check.c \
 	runtime/comm.c \
 	runtime/comm_create.c \
 	runtime/errhandler.c \

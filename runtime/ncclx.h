@@ -366,39 +366,143 @@ int ncclx_testsome(size_t count, ncclx_request_t *requests, size_t *done, size_t
 int ncclx_request_get_status(ncclx_request_t request, int *flag, ncclx_status_t *status);
 /* Gives the handle up; the operation completes by itself. Not for receives, whose completion could not be seen. */
 int ncclx_request_free(ncclx_request_t *request);
+/* Starts persistent requests that are inactive: made by an _init call, and not started since or completed. Completion
+ * leaves the handle, and the request inactive; until then its buffers belong to the library. An inactive request counts
+ * as a null handle in the calls above. On failure of one, startall has started those before it. */
+int ncclx_start(ncclx_request_t *request);
+int ncclx_startall(size_t count, ncclx_request_t *requests);
 /* Marks a receive for cancelling; it still has to be completed, and status.cancelled tells. Sends: NCCLX_ERR_UNSUPPORTED. */
 int ncclx_cancel(ncclx_request_t *request);
 
 /* ---- Collectives. All ranks of comm, in the same order ------------------------------------------------------- */
 
-/* NCCLX_IN_PLACE as sendbuf (reduce: at the root only): the input is in recvbuf, where the result goes (all-gather, all-to-all: in the rank's own
- * place). Any count, 0 included; buffers that a rank does not use may be null. Float results are the same bits on every rank.
- * The i-forms return at once; at most the order of calls on one communicator has to agree between ranks. */
+/* NCCLX_IN_PLACE as sendbuf (reduce, gather: at the root only): the input is in recvbuf, where the result goes
+ * (all-gather, all-to-all, gather: in the rank's own place). Any count, 0 included; buffers that a rank does not use may
+ * be null. Float results are the same bits on every rank.
+ * The i-forms return at once; the order of calls on one communicator has to agree between ranks. The _init forms only
+ * prepare: they give an inactive request, to be started by ncclx_start again and again, with the same buffers, and given
+ * up with ncclx_request_free. Ranks may start several such requests in different orders.
+ * Where counts differ from rank to rank, blocks of a buffer are given by lists of one number a rank: counts, and
+ * displacements (from the buffer's beginning, in elements; null: one block after the other). Lists may be changed when the
+ * call has returned, in all forms. Blocks that are written must not overlap. */
 int ncclx_coll_barrier(ncclx_comm_t comm);
 int ncclx_coll_ibarrier(ncclx_comm_t comm, ncclx_request_t *request);
+int ncclx_coll_barrier_init(ncclx_comm_t comm, ncclx_request_t *request);
 /* buf: count elements on every rank; the root's reach all. */
 int ncclx_coll_bcast(void *buf, size_t count, ncclx_datatype_t type, int root, ncclx_comm_t comm);
 int ncclx_coll_ibcast(void *buf, size_t count, ncclx_datatype_t type, int root, ncclx_comm_t comm,
                       ncclx_request_t *request);
+int ncclx_coll_bcast_init(void *buf, size_t count, ncclx_datatype_t type, int root, ncclx_comm_t comm,
+                          ncclx_request_t *request);
 /* count elements from each rank, combined element by element into the root's recvbuf. */
-int ncclx_coll_reduce(const void *sendbuf, void *recvbuf, size_t count, ncclx_datatype_t type, ncclx_op_t op, int root,
-                      ncclx_comm_t comm);
-int ncclx_coll_ireduce(const void *sendbuf, void *recvbuf, size_t count, ncclx_datatype_t type, ncclx_op_t op, int root,
-                       ncclx_comm_t comm, ncclx_request_t *request);
+int ncclx_coll_reduce(const void *sendbuf, void *recvbuf, size_t count, ncclx_datatype_t type, ncclx_op_t op,
+                      int root, ncclx_comm_t comm);
+int ncclx_coll_ireduce(const void *sendbuf, void *recvbuf, size_t count, ncclx_datatype_t type, ncclx_op_t op,
+                       int root, ncclx_comm_t comm, ncclx_request_t *request);
+int ncclx_coll_reduce_init(const void *sendbuf, void *recvbuf, size_t count, ncclx_datatype_t type, ncclx_op_t op,
+                           int root, ncclx_comm_t comm, ncclx_request_t *request);
 /* The same, into every rank's recvbuf. */
 int ncclx_coll_allreduce(const void *sendbuf, void *recvbuf, size_t count, ncclx_datatype_t type, ncclx_op_t op,
                          ncclx_comm_t comm);
 int ncclx_coll_iallreduce(const void *sendbuf, void *recvbuf, size_t count, ncclx_datatype_t type, ncclx_op_t op,
                           ncclx_comm_t comm, ncclx_request_t *request);
+int ncclx_coll_allreduce_init(const void *sendbuf, void *recvbuf, size_t count, ncclx_datatype_t type, ncclx_op_t op,
+                              ncclx_comm_t comm, ncclx_request_t *request);
+/* size vectors, one from each rank, combined element by element; the first recvcounts[0] elements of the result go to rank
+ * 0, the next recvcounts[1] to rank 1, and so on. recvcounts is the same on all ranks. In place the input is in recvbuf,
+ * and the result goes to its beginning. */
+int ncclx_coll_reduce_scatter(const void *sendbuf, void *recvbuf, const size_t *recvcounts, ncclx_datatype_t type,
+                              ncclx_op_t op, ncclx_comm_t comm);
+int ncclx_coll_ireduce_scatter(const void *sendbuf, void *recvbuf, const size_t *recvcounts, ncclx_datatype_t type,
+                               ncclx_op_t op, ncclx_comm_t comm, ncclx_request_t *request);
+int ncclx_coll_reduce_scatter_init(const void *sendbuf, void *recvbuf, const size_t *recvcounts,
+                                   ncclx_datatype_t type, ncclx_op_t op, ncclx_comm_t comm, ncclx_request_t *request);
+/* The same with recvcount elements for each rank: sendbuf holds size * recvcount. */
+int ncclx_coll_reduce_scatter_block(const void *sendbuf, void *recvbuf, size_t recvcount, ncclx_datatype_t type,
+                                    ncclx_op_t op, ncclx_comm_t comm);
+int ncclx_coll_ireduce_scatter_block(const void *sendbuf, void *recvbuf, size_t recvcount, ncclx_datatype_t type,
+                                     ncclx_op_t op, ncclx_comm_t comm, ncclx_request_t *request);
+int ncclx_coll_reduce_scatter_block_init(const void *sendbuf, void *recvbuf, size_t recvcount, ncclx_datatype_t type,
+                                         ncclx_op_t op, ncclx_comm_t comm, ncclx_request_t *request);
 /* sendcount elements from each rank; recvbuf holds size * sendcount, by rank. */
 int ncclx_coll_allgather(const void *sendbuf, void *recvbuf, size_t sendcount, ncclx_datatype_t type,
                          ncclx_comm_t comm);
 int ncclx_coll_iallgather(const void *sendbuf, void *recvbuf, size_t sendcount, ncclx_datatype_t type,
                           ncclx_comm_t comm, ncclx_request_t *request);
+int ncclx_coll_allgather_init(const void *sendbuf, void *recvbuf, size_t sendcount, ncclx_datatype_t type,
+                              ncclx_comm_t comm, ncclx_request_t *request);
+/* sendcount elements from each rank, which is recvcounts[rank]; those of rank i go to displs[i] of recvbuf. recvcounts is
+ * the same on all ranks. */
+int ncclx_coll_allgatherv(const void *sendbuf, size_t sendcount, void *recvbuf, const size_t *recvcounts,
+                          const size_t *displs, ncclx_datatype_t type, ncclx_comm_t comm);
+int ncclx_coll_iallgatherv(const void *sendbuf, size_t sendcount, void *recvbuf, const size_t *recvcounts,
+                           const size_t *displs, ncclx_datatype_t type, ncclx_comm_t comm, ncclx_request_t *request);
+int ncclx_coll_allgatherv_init(const void *sendbuf, size_t sendcount, void *recvbuf, const size_t *recvcounts,
+                               const size_t *displs, ncclx_datatype_t type, ncclx_comm_t comm,
+                               ncclx_request_t *request);
+/* sendcount elements from each rank to the root, whose recvbuf holds size * sendcount, by rank. */
+int ncclx_coll_gather(const void *sendbuf, void *recvbuf, size_t sendcount, ncclx_datatype_t type, int root,
+                      ncclx_comm_t comm);
+int ncclx_coll_igather(const void *sendbuf, void *recvbuf, size_t sendcount, ncclx_datatype_t type, int root,
+                       ncclx_comm_t comm, ncclx_request_t *request);
+int ncclx_coll_gather_init(const void *sendbuf, void *recvbuf, size_t sendcount, ncclx_datatype_t type, int root,
+                           ncclx_comm_t comm, ncclx_request_t *request);
+/* The same with recvcounts[i] elements from rank i to displs[i]; both lists are the root's alone. */
+int ncclx_coll_gatherv(const void *sendbuf, size_t sendcount, void *recvbuf, const size_t *recvcounts,
+                       const size_t *displs, ncclx_datatype_t type, int root, ncclx_comm_t comm);
+int ncclx_coll_igatherv(const void *sendbuf, size_t sendcount, void *recvbuf, const size_t *recvcounts,
+                        const size_t *displs, ncclx_datatype_t type, int root, ncclx_comm_t comm,
+                        ncclx_request_t *request);
+int ncclx_coll_gatherv_init(const void *sendbuf, size_t sendcount, void *recvbuf, const size_t *recvcounts,
+                            const size_t *displs, ncclx_datatype_t type, int root, ncclx_comm_t comm,
+                            ncclx_request_t *request);
+/* recvcount elements to each rank from the root, whose sendbuf holds size * recvcount, by rank. NCCLX_IN_PLACE as the
+ * root's recvbuf leaves its own block where it is. */
+int ncclx_coll_scatter(const void *sendbuf, void *recvbuf, size_t recvcount, ncclx_datatype_t type, int root,
+                       ncclx_comm_t comm);
+int ncclx_coll_iscatter(const void *sendbuf, void *recvbuf, size_t recvcount, ncclx_datatype_t type, int root,
+                        ncclx_comm_t comm, ncclx_request_t *request);
+int ncclx_coll_scatter_init(const void *sendbuf, void *recvbuf, size_t recvcount, ncclx_datatype_t type, int root,
+                            ncclx_comm_t comm, ncclx_request_t *request);
+/* The same with sendcounts[i] elements to rank i from displs[i]; both lists are the root's alone. */
+int ncclx_coll_scatterv(const void *sendbuf, const size_t *sendcounts, const size_t *displs, void *recvbuf,
+                        size_t recvcount, ncclx_datatype_t type, int root, ncclx_comm_t comm);
+int ncclx_coll_iscatterv(const void *sendbuf, const size_t *sendcounts, const size_t *displs, void *recvbuf,
+                         size_t recvcount, ncclx_datatype_t type, int root, ncclx_comm_t comm,
+                         ncclx_request_t *request);
+int ncclx_coll_scatterv_init(const void *sendbuf, const size_t *sendcounts, const size_t *displs, void *recvbuf,
+                             size_t recvcount, ncclx_datatype_t type, int root, ncclx_comm_t comm,
+                             ncclx_request_t *request);
 /* count elements from each rank to each; both buffers hold size * count, by rank. */
 int ncclx_coll_alltoall(const void *sendbuf, void *recvbuf, size_t count, ncclx_datatype_t type, ncclx_comm_t comm);
 int ncclx_coll_ialltoall(const void *sendbuf, void *recvbuf, size_t count, ncclx_datatype_t type, ncclx_comm_t comm,
                          ncclx_request_t *request);
+int ncclx_coll_alltoall_init(const void *sendbuf, void *recvbuf, size_t count, ncclx_datatype_t type,
+                             ncclx_comm_t comm, ncclx_request_t *request);
+/* sendcounts[i] elements from sdispls[i] to rank i, and recvcounts[i] elements from rank i to rdispls[i]. In place the
+ * lists for sending are ignored: recvbuf's blocks are exchanged, so two ranks give each other the same count. */
+int ncclx_coll_alltoallv(const void *sendbuf, const size_t *sendcounts, const size_t *sdispls, void *recvbuf,
+                         const size_t *recvcounts, const size_t *rdispls, ncclx_datatype_t type, ncclx_comm_t comm);
+int ncclx_coll_ialltoallv(const void *sendbuf, const size_t *sendcounts, const size_t *sdispls, void *recvbuf,
+                          const size_t *recvcounts, const size_t *rdispls, ncclx_datatype_t type, ncclx_comm_t comm,
+                          ncclx_request_t *request);
+int ncclx_coll_alltoallv_init(const void *sendbuf, const size_t *sendcounts, const size_t *sdispls, void *recvbuf,
+                              const size_t *recvcounts, const size_t *rdispls, ncclx_datatype_t type,
+                              ncclx_comm_t comm, ncclx_request_t *request);
+/* count elements from each rank; rank i gets those of ranks 0 to i combined. Not with NCCLX_AVG. */
+int ncclx_coll_scan(const void *sendbuf, void *recvbuf, size_t count, ncclx_datatype_t type, ncclx_op_t op,
+                    ncclx_comm_t comm);
+int ncclx_coll_iscan(const void *sendbuf, void *recvbuf, size_t count, ncclx_datatype_t type, ncclx_op_t op,
+                     ncclx_comm_t comm, ncclx_request_t *request);
+int ncclx_coll_scan_init(const void *sendbuf, void *recvbuf, size_t count, ncclx_datatype_t type, ncclx_op_t op,
+                         ncclx_comm_t comm, ncclx_request_t *request);
+/* The same of ranks 0 to i - 1; recvbuf of rank 0 is left as it is. */
+int ncclx_coll_exscan(const void *sendbuf, void *recvbuf, size_t count, ncclx_datatype_t type, ncclx_op_t op,
+                      ncclx_comm_t comm);
+int ncclx_coll_iexscan(const void *sendbuf, void *recvbuf, size_t count, ncclx_datatype_t type, ncclx_op_t op,
+                       ncclx_comm_t comm, ncclx_request_t *request);
+int ncclx_coll_exscan_init(const void *sendbuf, void *recvbuf, size_t count, ncclx_datatype_t type, ncclx_op_t op,
+                           ncclx_comm_t comm, ncclx_request_t *request);
 
 /* ---- Memory that peers can reach directly ------------------------------------------------------------------- */
 
@@ -574,19 +678,57 @@ extern __typeof__(ncclx_waitsome) pncclx_waitsome;
 extern __typeof__(ncclx_testsome) pncclx_testsome;
 extern __typeof__(ncclx_request_get_status) pncclx_request_get_status;
 extern __typeof__(ncclx_request_free) pncclx_request_free;
+extern __typeof__(ncclx_start) pncclx_start;
+extern __typeof__(ncclx_startall) pncclx_startall;
 extern __typeof__(ncclx_cancel) pncclx_cancel;
 extern __typeof__(ncclx_coll_barrier) pncclx_coll_barrier;
 extern __typeof__(ncclx_coll_ibarrier) pncclx_coll_ibarrier;
+extern __typeof__(ncclx_coll_barrier_init) pncclx_coll_barrier_init;
 extern __typeof__(ncclx_coll_bcast) pncclx_coll_bcast;
 extern __typeof__(ncclx_coll_ibcast) pncclx_coll_ibcast;
+extern __typeof__(ncclx_coll_bcast_init) pncclx_coll_bcast_init;
 extern __typeof__(ncclx_coll_reduce) pncclx_coll_reduce;
 extern __typeof__(ncclx_coll_ireduce) pncclx_coll_ireduce;
+extern __typeof__(ncclx_coll_reduce_init) pncclx_coll_reduce_init;
 extern __typeof__(ncclx_coll_allreduce) pncclx_coll_allreduce;
 extern __typeof__(ncclx_coll_iallreduce) pncclx_coll_iallreduce;
+extern __typeof__(ncclx_coll_allreduce_init) pncclx_coll_allreduce_init;
+extern __typeof__(ncclx_coll_reduce_scatter) pncclx_coll_reduce_scatter;
+extern __typeof__(ncclx_coll_ireduce_scatter) pncclx_coll_ireduce_scatter;
+extern __typeof__(ncclx_coll_reduce_scatter_init) pncclx_coll_reduce_scatter_init;
+extern __typeof__(ncclx_coll_reduce_scatter_block) pncclx_coll_reduce_scatter_block;
+extern __typeof__(ncclx_coll_ireduce_scatter_block) pncclx_coll_ireduce_scatter_block;
+extern __typeof__(ncclx_coll_reduce_scatter_block_init) pncclx_coll_reduce_scatter_block_init;
 extern __typeof__(ncclx_coll_allgather) pncclx_coll_allgather;
 extern __typeof__(ncclx_coll_iallgather) pncclx_coll_iallgather;
+extern __typeof__(ncclx_coll_allgather_init) pncclx_coll_allgather_init;
+extern __typeof__(ncclx_coll_allgatherv) pncclx_coll_allgatherv;
+extern __typeof__(ncclx_coll_iallgatherv) pncclx_coll_iallgatherv;
+extern __typeof__(ncclx_coll_allgatherv_init) pncclx_coll_allgatherv_init;
+extern __typeof__(ncclx_coll_gather) pncclx_coll_gather;
+extern __typeof__(ncclx_coll_igather) pncclx_coll_igather;
+extern __typeof__(ncclx_coll_gather_init) pncclx_coll_gather_init;
+extern __typeof__(ncclx_coll_gatherv) pncclx_coll_gatherv;
+extern __typeof__(ncclx_coll_igatherv) pncclx_coll_igatherv;
+extern __typeof__(ncclx_coll_gatherv_init) pncclx_coll_gatherv_init;
+extern __typeof__(ncclx_coll_scatter) pncclx_coll_scatter;
+extern __typeof__(ncclx_coll_iscatter) pncclx_coll_iscatter;
+extern __typeof__(ncclx_coll_scatter_init) pncclx_coll_scatter_init;
+extern __typeof__(ncclx_coll_scatterv) pncclx_coll_scatterv;
+extern __typeof__(ncclx_coll_iscatterv) pncclx_coll_iscatterv;
+extern __typeof__(ncclx_coll_scatterv_init) pncclx_coll_scatterv_init;
 extern __typeof__(ncclx_coll_alltoall) pncclx_coll_alltoall;
 extern __typeof__(ncclx_coll_ialltoall) pncclx_coll_ialltoall;
+extern __typeof__(ncclx_coll_alltoall_init) pncclx_coll_alltoall_init;
+extern __typeof__(ncclx_coll_alltoallv) pncclx_coll_alltoallv;
+extern __typeof__(ncclx_coll_ialltoallv) pncclx_coll_ialltoallv;
+extern __typeof__(ncclx_coll_alltoallv_init) pncclx_coll_alltoallv_init;
+extern __typeof__(ncclx_coll_scan) pncclx_coll_scan;
+extern __typeof__(ncclx_coll_iscan) pncclx_coll_iscan;
+extern __typeof__(ncclx_coll_scan_init) pncclx_coll_scan_init;
+extern __typeof__(ncclx_coll_exscan) pncclx_coll_exscan;
+extern __typeof__(ncclx_coll_iexscan) pncclx_coll_iexscan;
+extern __typeof__(ncclx_coll_exscan_init) pncclx_coll_exscan_init;
 extern __typeof__(ncclx_mem_alloc) pncclx_mem_alloc;
 extern __typeof__(ncclx_mem_free) pncclx_mem_free;
 extern __typeof__(ncclx_win_allocate) pncclx_win_allocate;

@@ -1,4 +1,4 @@
-/* requests.c - completing operations: wait and test in all their forms. */
+/* requests.c - completing operations: wait and test in all their forms; starting persistent ones. */
 #include "runtime/api.h"
 
 #include <stdio.h>
@@ -376,6 +376,43 @@ API_DEFINE(int, request_free)(ncclx_request_t *request)
     call.rt->runtime->detached++;
     *request = NCCLX_REQUEST_NULL;
     return api_leave(&call, NCCLX_SUCCESS);
+}
+
+/* ---- Persistent requests ---- */
+
+static int start(ncclx_request_t *request)
+{
+    int error = check_request(request);
+    if (API_UNLIKELY(error)) return error;
+    if (API_UNLIKELY(!(*request)->persistent))
+        return base_error(NCCLX_ERR_REQUEST, "a %s has begun with its call: only persistent requests are started", (*request)->kind->name);
+    if (API_UNLIKELY((*request)->active))
+        return base_error(NCCLX_ERR_REQUEST, "the request was started already: complete it first, as with ncclx_wait");
+    return (*request)->kind->start(*request);
+}
+
+API_DEFINE(int, start)(ncclx_request_t *request)
+{
+    struct api_call call;
+    int error = api_enter(&call, API_NAME);
+    if (API_UNLIKELY(error)) return error;
+    error = start(request);
+    if (API_UNLIKELY(error) && request && *request) call.comm = (*request)->comm;
+    return api_leave(&call, error);
+}
+
+API_DEFINE(int, startall)(size_t count, ncclx_request_t *requests)
+{
+    struct api_call call;
+    int error = enter_list(&call, API_NAME, count, requests);
+    if (API_UNLIKELY(error)) return error;
+    for (size_t i = 0; i < count && !error; i++) {
+        error = start(&requests[i]);
+        if (API_LIKELY(!error)) continue;
+        base_error_context(error, "request %zu", i);
+        if (requests[i]) call.comm = requests[i]->comm;
+    }
+    return api_leave(&call, error);
 }
 
 API_DEFINE(int, cancel)(ncclx_request_t *request)

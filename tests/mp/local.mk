@@ -9,6 +9,9 @@ tests_mp_check_LDADD = $(MP_LIBS)
 mp_programs += tests/mp/coll
 tests_mp_coll_SOURCES = tests/mp/coll.c
 tests_mp_coll_LDADD = $(MP_LIBS)
+mp_programs += tests/mp/coll_blocks
+tests_mp_coll_blocks_SOURCES = tests/mp/coll_blocks.c
+tests_mp_coll_blocks_LDADD = $(MP_LIBS)
 
 mp_programs += tests/mp/comm
 tests_mp_comm_SOURCES = tests/mp/comm.c tests/mp/check.h

@@ -44,20 +44,20 @@ static void fail(void *arg, const char *text)
 static void draw_case(struct sim *sim, int size, struct coll_world_case *c)
 {
     static const size_t counts[] = {0, 1, 2, 7, 16, 33, 100};
-    const struct coll_algorithm *algorithm = coll_algorithms((enum coll_name)sim_random(sim, COLL_NAMES));
     memset(c, 0, sizeof *c);
-    for (int name = 0; name < COLL_NAMES; name++)
-        if (coll_algorithms((enum coll_name)name) == algorithm) c->name = (enum coll_name)name;
+    c->name = (enum coll_name)sim_random(sim, COLL_NAMES);
+    c->seed = (unsigned)sim_random(sim, 1000);
+    const struct coll_algorithm *algorithm = coll_algorithms(c->name);
     size_t known = 0;
     while (algorithm[known].name) known++;
     do c->algorithm = &algorithm[sim_random(sim, known)];
     while (!c->algorithm->build); /* not a schedule */
-    c->root = c->name == COLL_BCAST || c->name == COLL_REDUCE ? (int)sim_random(sim, (uint64_t)size) : 0;
+    c->root = (int)sim_random(sim, (uint64_t)size);
     c->count = c->name == COLL_BARRIER ? 0 : counts[sim_random(sim, sizeof counts / sizeof counts[0])];
     c->in_place = c->name != COLL_BARRIER && sim_chance(sim, 1, 2);
     switch (sim_random(sim, 4)) {
     case 0: c->single = true; break;
-    case 1: c->average = true; break;
+    case 1: c->average = c->name != COLL_SCAN && c->name != COLL_EXSCAN; break;
     default: c->ordered = !c->algorithm->commutative_only;
     }
 }

@@ -1,5 +1,6 @@
-/* coll_world.c - ranks, their buffers, the network between them, and the serial reference. */
-#include "tests/sim/coll_world.h"
+/* coll_world.c - ranks, their buffers, and the network between them. */
+#include "coll/blocks.h"
+#include "tests/sim/coll_data.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #define CANARY_BYTES 64
 #define CANARY 0xC5
 #define GARBAGE 0x9D
+#define GAP 0x6B /* what no step may write to, inside a buffer */
 
 struct message {
     struct message *next;
@@ -35,7 +37,8 @@ struct collective {
     void *states;
     char *block[BUFFER_COUNT]; /* with canaries around */
     size_t bytes[BUFFER_COUNT];
-    bool *under_way;           /* of each step */
+    size_t *blocks;  /* memory of the schedule's lists */
+    bool *under_way; /* of each step */
     uint32_t sequence;
     unsigned started, ended;
 };
@@ -76,78 +79,6 @@ static void *need(size_t count, size_t bytes)
     exit(99);
 }
 
-/* ---- Elements -------------------------------------------------------------------------------------------------- */
-
-/* x -> a x + b over the integers modulo 2^64: composition is associative, and hardly ever commutative. */
-struct line {
-    int64_t a, b;
-};
-
-static struct line compose(struct line first, struct line second)
-{
-    return (struct line){(int64_t)((uint64_t)second.a * (uint64_t)first.a),
-                         (int64_t)((uint64_t)second.a * (uint64_t)first.b + (uint64_t)second.b)};
-}
-
-static void compose_all(const void *in, void *inout, size_t count, ncclx_datatype_t type, void *user)
-{
-    (void)type, (void)user;
-    for (size_t i = 0; i < count; i++) {
-        struct line lower, higher;
-        memcpy(&lower, (const char *)in + i * sizeof lower, sizeof lower);
-        memcpy(&higher, (char *)inout + i * sizeof higher, sizeof higher);
-        higher = compose(lower, higher);
-        memcpy((char *)inout + i * sizeof higher, &higher, sizeof higher);
-    }
-}
-
-static struct ncclx_op compose_op = {.function = compose_all, .references = 1, .commutative = false};
-
-static bool reduces(enum coll_name name)
-{
-    return name == COLL_REDUCE || name == COLL_ALLREDUCE;
-}
-
-static ncclx_datatype_t type_of(const struct coll_world_case *c)
-{
-    if (!reduces(c->name)) return NCCLX_INT64;
-    return c->ordered ? NCCLX_INT64_PAIR : c->single ? NCCLX_FLOAT : NCCLX_INT64;
-}
-
-static ncclx_op_t op_of(const struct coll_world_case *c)
-{
-    if (!reduces(c->name)) return NCCLX_OP_NULL;
-    return c->ordered ? &compose_op : c->average ? NCCLX_AVG : NCCLX_SUM;
-}
-
-/* Element `index` of rank's contribution, different for each start. */
-static void element(const struct coll_world_case *c, int rank, size_t index, unsigned start, void *out)
-{
-    int64_t value = (int64_t)index * 131 + rank * 1009 + (int64_t)start * 7 + 1;
-    if (type_of(c) == NCCLX_INT64_PAIR) {
-        struct line line = {value | 1, value * 3 + rank};
-        memcpy(out, &line, sizeof line);
-    } else if (type_of(c) == NCCLX_FLOAT) {
-        float number = (float)value / 7.0f;
-        memcpy(out, &number, sizeof number);
-    } else {
-        memcpy(out, &value, sizeof value);
-    }
-}
-
-/* Element `index` of the result of a reduction over all ranks, serially in rank order. */
-static void reduced(const struct coll_world_case *c, int size, size_t index, unsigned start, void *out)
-{
-    char sum[16], next[16];
-    element(c, 0, index, start, sum);
-    for (int rank = 1; rank < size; rank++) {
-        element(c, rank, index, start, next);
-        base_op_apply(op_of(c), type_of(c), sum, next, sum, 1);
-    }
-    base_op_finish(op_of(c), type_of(c), sum, 1, size);
-    memcpy(out, sum, base_type_size(type_of(c)));
-}
-
 /* ---- Buffers --------------------------------------------------------------------------------------------------- */
 
 static char *buffer(const struct collective *collective, enum schedule_buffer which)
@@ -172,32 +103,20 @@ static bool canaries_live(const struct collective *collective)
     return true;
 }
 
-/* Elements of the input, and where they lie in their buffer. */
-static size_t input_count(const struct coll_world_case *c, int size)
-{
-    return c->name == COLL_ALLTOALL ? c->count * (size_t)size : c->count;
-}
-
 static void fill(struct coll_world *world, int rank, int which)
 {
     const struct coll_world_case *c = &world->cases[which];
     struct collective *collective = &world->ranks[rank].collective[which];
     const struct coll_problem *problem = &collective->schedule->problem;
-    size_t skip = c->name == COLL_ALLGATHER && problem->in_place ? (size_t)rank * problem->bytes : 0;
-    char *input = buffer(collective, problem->in_place ? BUFFER_RECV : BUFFER_SEND) + skip;
-    memset(buffer(collective, BUFFER_RECV), GARBAGE, collective->bytes[BUFFER_RECV]);
-    if (c->name == COLL_BARRIER || (c->name == COLL_BCAST && rank != c->root)) return;
-    for (size_t i = 0; i < input_count(c, world->size); i++)
-        element(c, rank, i, collective->started, input + i * problem->element_bytes);
-}
-
-/* What recvbuf must hold at element `index`. */
-static void expected(const struct coll_world *world, const struct coll_world_case *c, int rank, size_t index, unsigned start, void *out)
-{
-    if (reduces(c->name)) reduced(c, world->size, index, start, out);
-    else if (c->name == COLL_BCAST) element(c, c->root, index, start, out);
-    else if (c->name == COLL_ALLGATHER) element(c, (int)(index / c->count), index % c->count, start, out);
-    else element(c, (int)(index / c->count), (size_t)rank * c->count + index % c->count, start, out);
+    bool in_recv = problem->in_place && c->name != COLL_SCATTER && c->name != COLL_SCATTERV;
+    char *input = buffer(collective, in_recv ? BUFFER_RECV : BUFFER_SEND);
+    struct coll_layout layout;
+    coll_data_input_layout(c, world->size, rank, &layout);
+    memset(buffer(collective, BUFFER_RECV), GAP, collective->bytes[BUFFER_RECV]);
+    for (int block = 0; block < layout.blocks; block++)
+        for (size_t i = 0; i < layout.counts[block]; i++)
+            coll_data_input(c, rank, block, i, collective->started, input + (layout.displs[block] + i) * problem->element_bytes);
+    coll_layout_free(&layout);
 }
 
 static bool nearly(const void *got, const void *wanted)
@@ -208,22 +127,50 @@ static bool nearly(const void *got, const void *wanted)
     return a - b <= b * 1e-5f && b - a <= b * 1e-5f;
 }
 
+/* Which elements of a buffer belong to no block. */
+static bool gaps_live(const struct collective *collective, const struct coll_layout *layout)
+{
+    size_t bytes = collective->schedule->problem.element_bytes, extent = collective->bytes[BUFFER_RECV] / bytes;
+    const char *content = buffer(collective, BUFFER_RECV);
+    bool live = true;
+    bool *covered = need(extent, sizeof *covered);
+    for (int block = 0; block < layout->blocks; block++)
+        for (size_t i = 0; i < layout->counts[block]; i++) covered[layout->displs[block] + i] = true;
+    for (size_t i = 0; i < extent * bytes; i++)
+        if (!covered[i / bytes] && (unsigned char)content[i] != GAP) live = false;
+    free(covered);
+    return live;
+}
+
+static void check_block(struct coll_world *world, int rank, int which, const struct coll_layout *layout, int block)
+{
+    const struct coll_world_case *c = &world->cases[which];
+    const struct collective *collective = &world->ranks[rank].collective[which];
+    size_t bytes = collective->schedule->problem.element_bytes;
+    char wanted[16];
+    for (size_t i = 0; i < layout->counts[block] && !world->failed; i++) {
+        const char *got = buffer(collective, BUFFER_RECV) + (layout->displs[block] + i) * bytes;
+        coll_data_expected(c, world->size, rank, block, i, collective->started - 1, wanted);
+        bool right = coll_data_type(c) == NCCLX_FLOAT ? nearly(got, wanted) : !memcmp(got, wanted, bytes);
+        if (!right)
+            complain(world, "%s %s of %zu, %d ranks, root %d%s: rank %d, block %d, element %zu is wrong", coll_name_text(c->name),
+                     c->algorithm->name, c->count, world->size, c->root, c->in_place ? ", in place" : "", rank, block, i);
+    }
+}
+
 static void check_result(struct coll_world *world, int rank, int which)
 {
     const struct coll_world_case *c = &world->cases[which];
     const struct collective *collective = &world->ranks[rank].collective[which];
-    size_t bytes = collective->schedule->problem.element_bytes, count = collective->bytes[BUFFER_RECV] / bytes;
-    char wanted[16];
+    bool input_stays = (c->name == COLL_REDUCE_SCATTER || c->name == COLL_REDUCE_SCATTER_BLOCK || c->name == COLL_EXSCAN) && c->in_place;
+    struct coll_layout layout;
     if (!canaries_live(collective)) complain(world, "rank %d wrote outside a buffer", rank);
-    if (c->name == COLL_BARRIER || (c->name == COLL_REDUCE && rank != c->root)) return;
-    for (size_t i = 0; i < count && !world->failed; i++) {
-        const char *got = buffer(collective, BUFFER_RECV) + i * bytes;
-        expected(world, c, rank, i, collective->started - 1, wanted);
-        bool right = type_of(c) == NCCLX_FLOAT ? nearly(got, wanted) : !memcmp(got, wanted, bytes);
-        if (!right) complain(world, "%s %s of %zu, %d ranks, root %d%s: rank %d, element %zu is wrong",
-                             coll_name_text(c->name), c->algorithm->name,
-                             c->count, world->size, c->root, c->in_place ? ", in place" : "", rank, i);
-    }
+    coll_data_layout(c, world->size, rank, SIDE_RECV, &layout);
+    for (int block = 0; block < layout.blocks; block++) check_block(world, rank, which, &layout, block);
+    if (!input_stays && !world->failed && !gaps_live(collective, &layout))
+        complain(world, "%s %s of %zu, %d ranks: rank %d wrote between its blocks", coll_name_text(c->name), c->algorithm->name, c->count,
+                 world->size, rank);
+    coll_layout_free(&layout);
 }
 
 /* ---- Network --------------------------------------------------------------------------------------------------- */
@@ -403,36 +350,71 @@ void coll_world_check(struct coll_world *world)
     }
 }
 
+static bool has_lists(enum coll_name name)
+{
+    return name == COLL_ALLGATHERV || name == COLL_GATHERV || name == COLL_SCATTERV || name == COLL_ALLTOALLV;
+}
+
+/* The rank's problem, with lists that lie in `send` and `recv`. */
+static struct coll_problem problem_of(const struct coll_world_case *c, int size, int rank, struct coll_layout *send,
+                                      struct coll_layout *recv)
+{
+    struct coll_problem problem = {
+        .name = c->name,
+        .rank = rank,
+        .size = size,
+        .root = c->root,
+        .count = coll_data_count(c, rank),
+        .element_bytes = base_type_size(coll_data_type(c)),
+        .type = coll_data_type(c),
+        .op = coll_data_op(c),
+        .commutative = !c->ordered,
+        .in_place = coll_data_in_place(c, rank),
+    };
+    problem.bytes = problem.count * problem.element_bytes;
+    problem.total_bytes = coll_data_total(c, size) * problem.element_bytes;
+    if (has_lists(c->name) && send->blocks > 1 && !(c->name == COLL_ALLTOALLV && problem.in_place))
+        problem.send = (struct coll_blocks){send->counts, send->displs};
+    if (has_lists(c->name) && recv->blocks > 1) problem.recv = (struct coll_blocks){recv->counts, recv->displs};
+    if (c->name != COLL_REDUCE_SCATTER) return problem;
+    coll_layout_free(recv);
+    coll_data_division(c, size, recv);
+    problem.recv = (struct coll_blocks){recv->counts, NULL};
+    return problem;
+}
+
+static int build(struct coll_world *world, int rank, int which, struct coll_problem *problem)
+{
+    struct collective *collective = &world->ranks[rank].collective[which];
+    int error = blocks_keep(problem, &collective->blocks);
+    if (error) return error;
+    builder_begin(&world->builder, problem);
+    world->cases[which].algorithm->build(&world->builder);
+    return builder_end(&world->builder, &collective->schedule);
+}
+
 static void make_collective(struct coll_world *world, int rank, int which)
 {
     const struct coll_world_case *c = &world->cases[which];
     struct collective *collective = &world->ranks[rank].collective[which];
-    bool all = c->name == COLL_ALLGATHER || c->name == COLL_ALLTOALL;
-    struct coll_problem problem = {
-        .name = c->name,
-        .rank = rank,
-        .size = world->size,
-        .root = c->root,
-        .count = c->count,
-        .element_bytes = base_type_size(type_of(c)),
-        .bytes = c->count * base_type_size(type_of(c)),
-        .type = type_of(c),
-        .op = op_of(c),
-        .commutative = !c->ordered,
-        .in_place = c->name == COLL_BCAST || (c->in_place && (c->name != COLL_REDUCE || rank == c->root)),
-    };
-    builder_begin(&world->builder, &problem);
-    c->algorithm->build(&world->builder);
-    if (builder_end(&world->builder, &collective->schedule)) {
+    struct coll_layout send, recv;
+    coll_data_layout(c, world->size, rank, SIDE_SEND, &send);
+    coll_data_layout(c, world->size, rank, SIDE_RECV, &recv);
+    size_t send_extent = send.extent, recv_extent = recv.extent;
+    struct coll_problem problem = problem_of(c, world->size, rank, &send, &recv);
+    int error = build(world, rank, which, &problem);
+    coll_layout_free(&send);
+    coll_layout_free(&recv);
+    if (error) {
         complain(world, "a schedule could not be built: %s", base_error_detail());
         return;
     }
+    bool unused = problem.in_place && c->name != COLL_SCATTER && c->name != COLL_SCATTERV;
     collective->states = need(1, executor_memory(collective->schedule));
     collective->under_way = need(collective->schedule->step_count, sizeof(bool));
     executor_prepare(&collective->executor, collective->schedule, collective->states);
-    size_t vector = c->name == COLL_BARRIER ? 0 : problem.bytes;
-    make_buffer(collective, BUFFER_SEND, problem.in_place ? 0 : c->name == COLL_ALLTOALL ? vector * (size_t)world->size : vector);
-    make_buffer(collective, BUFFER_RECV, c->name == COLL_REDUCE && rank != c->root ? 0 : all ? vector * (size_t)world->size : vector);
+    make_buffer(collective, BUFFER_SEND, unused ? 0 : send_extent * problem.element_bytes);
+    make_buffer(collective, BUFFER_RECV, recv_extent * problem.element_bytes);
     make_buffer(collective, BUFFER_SCRATCH, collective->schedule->scratch_bytes);
 }
 
@@ -472,6 +454,7 @@ void coll_world_destroy(struct coll_world *world)
             free(collective->states);
             free(collective->under_way);
             base_free(AREA_COLL, collective->schedule);
+            base_free(AREA_COLL, collective->blocks);
         }
         free_messages(here->unexpected);
         for (int source = 0; source < world->size; source++) free_messages(here->arriving[source]);

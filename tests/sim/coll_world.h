@@ -17,7 +17,8 @@ struct coll_world_case {
     enum coll_name name;
     const struct coll_algorithm *algorithm;
     int root;
-    size_t count;
+    size_t count;  /* where counts differ, about the mean of them */
+    unsigned seed; /* of counts that differ */
     bool in_place;
     bool ordered; /* reductions: with an operation that is not commutative; else sum */
     bool average; /* with NCCLX_AVG */

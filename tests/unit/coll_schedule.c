@@ -1,6 +1,6 @@
 /* coll_schedule.c - every algorithm, for every number of ranks, root and count, over a network that delivers in
  * random order, against a serial reference with canaries around all buffers. */
-#include "tests/sim/coll_world.h"
+#include "tests/sim/coll_data.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -65,12 +65,8 @@ static void run(int size, const struct coll_world_case *cases, int count, uint64
 
 static bool has_root(enum coll_name name)
 {
-    return name == COLL_BCAST || name == COLL_REDUCE;
-}
-
-static bool reduces(enum coll_name name)
-{
-    return name == COLL_REDUCE || name == COLL_ALLREDUCE;
+    return name == COLL_BCAST || name == COLL_REDUCE || name == COLL_GATHER || name == COLL_GATHERV || name == COLL_SCATTER ||
+           name == COLL_SCATTERV;
 }
 
 /* All kinds of operands of one algorithm at one size, root and count. */
@@ -79,13 +75,13 @@ static void run_kinds(int size, struct coll_world_case c, uint64_t seed)
     for (int in_place = 0; in_place < (c.name == COLL_BARRIER || c.name == COLL_BCAST ? 1 : 2); in_place++) {
         c.in_place = in_place;
         run(size, &c, 1, seed);
-        if (!reduces(c.name)) continue;
+        if (!coll_data_reduces(c.name)) continue;
         struct coll_world_case kind = c;
         kind.single = true;
         run(size, &kind, 1, seed);
         kind = c;
         kind.average = true;
-        run(size, &kind, 1, seed);
+        if (c.name != COLL_SCAN && c.name != COLL_EXSCAN) run(size, &kind, 1, seed);
         kind = c;
         kind.ordered = true;
         if (!c.algorithm->commutative_only) run(size, &kind, 1, seed);
@@ -145,14 +141,87 @@ static void test_alltoall(void **state)
     test_collective(COLL_ALLTOALL);
 }
 
+static void test_reduce_scatter(void **state)
+{
+    (void)state;
+    test_collective(COLL_REDUCE_SCATTER);
+}
+
+static void test_reduce_scatter_block(void **state)
+{
+    (void)state;
+    test_collective(COLL_REDUCE_SCATTER_BLOCK);
+}
+
+static void test_allgatherv(void **state)
+{
+    (void)state;
+    test_collective(COLL_ALLGATHERV);
+}
+
+static void test_gather(void **state)
+{
+    (void)state;
+    test_collective(COLL_GATHER);
+}
+
+static void test_gatherv(void **state)
+{
+    (void)state;
+    test_collective(COLL_GATHERV);
+}
+
+static void test_scatter(void **state)
+{
+    (void)state;
+    test_collective(COLL_SCATTER);
+}
+
+static void test_scatterv(void **state)
+{
+    (void)state;
+    test_collective(COLL_SCATTERV);
+}
+
+static void test_alltoallv(void **state)
+{
+    (void)state;
+    test_collective(COLL_ALLTOALLV);
+}
+
+static void test_scan(void **state)
+{
+    (void)state;
+    test_collective(COLL_SCAN);
+}
+
+static void test_exscan(void **state)
+{
+    (void)state;
+    test_collective(COLL_EXSCAN);
+}
+
+/* Counts of every kind, most of them 0. */
+static void test_random_alltoallv(void **state)
+{
+    (void)state;
+    for (unsigned seed = 0; seed < 200; seed++) {
+        int size = 2 + (int)(seed % 12);
+        for (const struct coll_algorithm *algorithm = coll_algorithms(COLL_ALLTOALLV); algorithm->name; algorithm++)
+            if (algorithm->build)
+                run(size, &(struct coll_world_case){.name = COLL_ALLTOALLV, .algorithm = algorithm, .count = 1 + seed % 40,
+                                                    .seed = seed * 7919, .in_place = seed / 12 % 2, .starts = 1}, 1, seed);
+    }
+}
+
 /* Around the sizes where an algorithm cuts a buffer into another number of pieces, and with counts that do not
  * divide. */
 static void test_long_vectors(void **state)
 {
     (void)state;
     static const size_t counts[] = {16383, 16384, 16385, 65537};
-    static const enum coll_name names[] = {COLL_BCAST, COLL_REDUCE, COLL_ALLREDUCE};
-    for (size_t n = 0; n < 3; n++)
+    static const enum coll_name names[] = {COLL_BCAST, COLL_REDUCE, COLL_ALLREDUCE, COLL_SCAN, COLL_EXSCAN};
+    for (size_t n = 0; n < sizeof names / sizeof names[0]; n++)
         for (const struct coll_algorithm *algorithm = coll_algorithms(names[n]); algorithm->name; algorithm++)
             for (size_t i = 0; i < 4 && algorithm->build; i++)
                 for (int size = 2; size <= 5; size++)
@@ -264,6 +333,17 @@ int main(void)
         cmocka_unit_test(test_allreduce),
         cmocka_unit_test(test_allgather),
         cmocka_unit_test(test_alltoall),
+        cmocka_unit_test(test_reduce_scatter),
+        cmocka_unit_test(test_reduce_scatter_block),
+        cmocka_unit_test(test_allgatherv),
+        cmocka_unit_test(test_gather),
+        cmocka_unit_test(test_gatherv),
+        cmocka_unit_test(test_scatter),
+        cmocka_unit_test(test_scatterv),
+        cmocka_unit_test(test_alltoallv),
+        cmocka_unit_test(test_scan),
+        cmocka_unit_test(test_exscan),
+        cmocka_unit_test(test_random_alltoallv),
         cmocka_unit_test(test_long_vectors),
         cmocka_unit_test(test_every_case_has_an_algorithm),
         cmocka_unit_test(test_forced),

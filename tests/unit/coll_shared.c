@@ -115,11 +115,11 @@ static void check(struct member *member, const struct coll_problem *problem, con
 
 static void one_call(struct member *member, struct shared *shared, unsigned call, unsigned *common, unsigned *private)
 {
-    static const shared_fn run[COLL_NAMES] = {shared_barrier, shared_bcast, shared_reduce, shared_allreduce,
+    static const shared_fn run[] = {shared_barrier, shared_bcast, shared_reduce, shared_allreduce,
                                               shared_allgather, shared_alltoall};
     static const size_t counts[] = {1, 2, 3, 4, 16, 17, 100, MOST_COUNT};
     int size = member->team->size;
-    struct coll_problem problem = {.name = (enum coll_name)draw(common, COLL_NAMES), .rank = member->rank, .size = size};
+    struct coll_problem problem = {.name = (enum coll_name)draw(common, sizeof run / sizeof run[0]), .rank = member->rank, .size = size};
     problem.root = (int)draw(common, (unsigned)size);
     problem.count = counts[draw(common, sizeof counts / sizeof counts[0])];
     problem.in_place = draw(common, 2);

@@ -51,7 +51,8 @@ tests_unit_check_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_check_LDADD = $(UNIT_LIBS)
 
 unit_tests += tests/unit/coll_schedule
-tests_unit_coll_schedule_SOURCES = tests/unit/coll_schedule.c tests/sim/coll_world.c tests/sim/coll_world.h
+tests_unit_coll_schedule_SOURCES = tests/unit/coll_schedule.c tests/sim/coll_data.c tests/sim/coll_data.h \
+	tests/sim/coll_world.c tests/sim/coll_world.h
 tests_unit_coll_schedule_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_coll_schedule_LDADD = $(UNIT_LIBS)
 
