@@ -35,6 +35,17 @@ enum planted_bug {
     BUG_ACKNOWLEDGEMENT_NOT_ASKED, /* the way fills up and nobody asks for an acknowledgement */
     BUG_ELEMENT_CUT,               /* a piece of an atomic operation ends inside an element */
     BUG_GRANT_KEPT,                /* the grant of an earlier lock counts for the next one */
+    /* key-value exchange: bootstrap/kvx */
+    BUG_KVX_CHILD_NOT_AWAITED,  /* a fence goes on before the last child has come */
+    BUG_KVX_GENERATION_IGNORED, /* a late contribution to a fence that has failed counts for the next */
+    BUG_KVX_DEATH_FORGOTTEN,    /* only fences under way fail when somebody dies, not later ones */
+    BUG_KVX_NOT_ANNOUNCED,      /* who decides does not learn of a fence that waits for the dead */
+    BUG_KVX_LOSS_NOT_TOLD,      /* the daemons above do not learn who is lost */
+    BUG_KVX_REST_DROPPED,       /* what does not fit a frame is not sent in the next */
+    BUG_KVX_FRESH_FROM_CACHE,   /* a fresh value is taken from a copy */
+    BUG_KVX_TIMEOUT_SHARED,     /* one asker's time passes, and all that wait for the same are told so */
+    BUG_KVX_LOOKUP_NOT_WOKEN,   /* publishing tells nobody who waits for the name */
+    BUG_KVX_REQUEST_KEPT,       /* a request that nobody waits for any more is not forgotten */
     BUG_COUNT
 };
 

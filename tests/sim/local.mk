@@ -18,3 +18,13 @@ tests_sim_coll_LDADD = $(CORE_LIBS)
 sim_tests += tests/sim/window
 tests_sim_window_SOURCES = tests/sim/window.c osc/window_core.c $(SIM_ENGINE)
 tests_sim_window_CPPFLAGS = $(SIM_CPPFLAGS)
+
+sim_tests += tests/sim/kvx
+tests_sim_kvx_SOURCES = tests/sim/kvx.c $(kvx_sources) $(SIM_ENGINE)
+tests_sim_kvx_CPPFLAGS = $(SIM_CPPFLAGS)
+tests_sim_kvx_LDADD = $(CORE_LIBS)
+
+sim_tests += tests/sim/kvx_scale
+tests_sim_kvx_scale_SOURCES = tests/sim/kvx_scale.c $(kvx_sources) $(SIM_ENGINE)
+tests_sim_kvx_scale_CPPFLAGS = $(SIM_CPPFLAGS)
+tests_sim_kvx_scale_LDADD = $(CORE_LIBS)

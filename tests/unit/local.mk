@@ -40,6 +40,11 @@ tests_unit_bootstrap_SOURCES = tests/unit/bootstrap.c
 tests_unit_bootstrap_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_bootstrap_LDADD = $(UNIT_LIBS)
 
+unit_tests += tests/unit/kvx
+tests_unit_kvx_SOURCES = tests/unit/kvx.c
+tests_unit_kvx_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_kvx_LDADD = bootstrap/libkvx.la $(UNIT_LIBS)
+
 unit_tests += tests/unit/topo
 tests_unit_topo_SOURCES = tests/unit/topo.c
 tests_unit_topo_CFLAGS = $(UNIT_CFLAGS)
