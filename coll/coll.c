@@ -142,10 +142,27 @@ int coll_run_schedule(struct ncclx_comm *comm, const struct coll_args *args)
     return run_schedule(comm, &problem, args);
 }
 
-/* What a rank puts into one slot at most. */
+static size_t largest_block(const struct coll_problem *problem)
+{
+    size_t largest = 0;
+    for (int i = 0; i < problem->size; i++)
+        if (problem->recv.counts[i] > largest) largest = problem->recv.counts[i];
+    return largest * problem->element_bytes;
+}
+
+/* What a rank puts into one slot at most, as all ranks know it. */
 static size_t slot_bytes(const struct coll_problem *problem)
 {
-    return problem->name == COLL_ALLTOALL ? problem->bytes * (size_t)problem->size : problem->bytes;
+    switch (problem->name) {
+    case COLL_BARRIER: return 0;
+    case COLL_ALLTOALL:
+    case COLL_SCATTER:
+    case COLL_REDUCE_SCATTER_BLOCK: return problem->bytes * (size_t)problem->size;
+    case COLL_REDUCE_SCATTER: return problem->total_bytes;
+    case COLL_ALLGATHERV: return largest_block(problem);
+    case COLL_ALLTOALLV: return SIZE_MAX; /* the larger the blocks that fit */
+    default: return problem->bytes;
+    }
 }
 
 /* Whether the order of operands shows in the result: then the same call must take the same way from the first time
@@ -168,13 +185,14 @@ int coll_run(struct ncclx_comm *comm, const struct coll_args *args)
     problem.shared = false;
     if (!algorithm || !algorithm->run) return run_schedule(comm, &problem, args);
     struct shared *shared;
-    int error = segments_get(comm, problem.name == COLL_BARRIER ? 0 : slot_bytes(&problem), order_shows(&problem), &shared);
+    int error = segments_get(comm, slot_bytes(&problem), order_shows(&problem), &shared);
     if (error) return error;
     if (!shared) return run_schedule(comm, &problem, args);
     if (shared->error)
         return base_error(shared->error, "an earlier collective on %s failed; the communicator is of no more use", comm->name);
     shared->call = call_name(args->name);
-    return algorithm->run(shared, &problem, args->sendbuf, args->recvbuf);
+    error = algorithm->run(shared, &problem, args->sendbuf, args->recvbuf);
+    return error == SHARED_DECLINED ? run_schedule(comm, &problem, args) : error;
 }
 
 int coll_start(struct ncclx_comm *comm, const struct coll_args *args, struct ncclx_request **request)

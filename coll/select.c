@@ -69,18 +69,23 @@ static const struct coll_algorithm alltoall_table[] = {
 };
 
 static const struct coll_algorithm allgatherv_table[] = {
+    {"shared", NULL, shared_allgatherv, 2, 2, 12 * KIB, false},
+    {"shared", NULL, shared_allgatherv, 3, ANY_RANKS, 4096 * KIB, false},
     {"recursive_doubling", allgather_recursive_doubling, NULL, 3, ANY_RANKS, 128 * KIB, false},
     {"ring", allgather_ring, NULL, 2, ANY_RANKS, ANY_SIZE, false},
     {"bidirectional_ring", allgather_bidirectional_ring, NULL, 2, ANY_RANKS, ON_REQUEST, false},
     {0},
 };
 static const struct coll_algorithm alltoallv_table[] = {
+    {"shared", NULL, shared_alltoallv, 2, 16, ANY_SIZE, false},
     {"direct", alltoall_direct, NULL, 2, 64, ANY_SIZE, false},
     {"pairwise", alltoall_pairwise, NULL, 2, ANY_RANKS, ANY_SIZE, false},
     {0},
 };
 /* Of reduce_scatter_block too. With few ranks straight messages are as good as fewer of them, and copy nothing. */
 static const struct coll_algorithm reduce_scatter_table[] = {
+    {"shared", NULL, shared_reduce_scatter, 2, 2, 8 * KIB, false},
+    {"shared", NULL, shared_reduce_scatter, 3, ANY_RANKS, 512 * KIB, false},
     {"halving", reduce_scatter_halving, NULL, 5, ANY_RANKS, 8 * KIB, false},
     {"direct", reduce_scatter_direct, NULL, 2, 16, ANY_SIZE, false},
     {"halving", reduce_scatter_halving, NULL, 17, ANY_RANKS, 512 * KIB, false},
@@ -89,6 +94,8 @@ static const struct coll_algorithm reduce_scatter_table[] = {
     {0},
 };
 static const struct coll_algorithm gather_table[] = {
+    {"shared", NULL, shared_gather, 2, 2, 8 * KIB, false},
+    {"shared", NULL, shared_gather, 3, ANY_RANKS, 64 * KIB, false},
     {"binomial", gather_binomial, NULL, 4, ANY_RANKS, 2 * KIB, false},
     {"linear", gather_linear, NULL, 2, ANY_RANKS, ANY_SIZE, false},
     {0},
@@ -98,6 +105,8 @@ static const struct coll_algorithm gatherv_table[] = {
     {0},
 };
 static const struct coll_algorithm scatter_table[] = {
+    {"shared", NULL, shared_scatter, 2, 2, 4 * KIB, false},
+    {"shared", NULL, shared_scatter, 3, ANY_RANKS, 32 * KIB, false},
     {"binomial", scatter_binomial, NULL, 4, ANY_RANKS, 2 * KIB, false},
     {"linear", scatter_linear, NULL, 2, ANY_RANKS, ANY_SIZE, false},
     {0},
@@ -107,11 +116,13 @@ static const struct coll_algorithm scatterv_table[] = {
     {0},
 };
 static const struct coll_algorithm scan_table[] = {
+    {"shared", NULL, shared_scan, 2, 16, 8 * KIB, false},
     {"recursive_doubling", scan_recursive_doubling, NULL, 2, ANY_RANKS, 64 * KIB, false},
     {"pipeline", scan_pipeline, NULL, 2, ANY_RANKS, ANY_SIZE, false},
     {0},
 };
 static const struct coll_algorithm exscan_table[] = {
+    {"shared", NULL, shared_scan, 2, 16, 8 * KIB, false},
     {"recursive_doubling", exscan_recursive_doubling, NULL, 2, ANY_RANKS, 64 * KIB, false},
     {"pipeline", exscan_pipeline, NULL, 2, ANY_RANKS, ANY_SIZE, false},
     {0},

@@ -1,6 +1,6 @@
 /* shared.c - collectives by loads and stores: each rank writes what it gives, all read what they need. Results are
  * combined in rank order, by everyone alike. */
-#include "coll/shared.h"
+#include "coll/shared_parts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -75,78 +75,27 @@ int shared_wait_slow(struct shared *shared, int rank, uint64_t number)
     return error;
 }
 
-/* Makes this rank's slot of the next part free to write. */
-static inline int enter(struct shared *shared)
-{
-    uint64_t number = ++shared->number;
-    if (number < shared->entered + shared->slots) return NCCLX_SUCCESS;
-    /* The slot was used last by part number - slots: all must have entered the one after that. */
-    uint64_t wanted = number - shared->slots + 1;
-    for (int rank = 0; rank < shared->size; rank++) {
-        int error = rank == shared->rank ? NCCLX_SUCCESS : shared_wait(shared, rank, wanted);
-        if (error) return error;
-    }
-    shared->entered = wanted;
-    return NCCLX_SUCCESS;
-}
-
-static inline void publish(struct shared *shared)
-{
-    atomic_store_explicit(&shared_slot(shared, shared->rank, shared->number)->number, shared->number, memory_order_release);
-}
-
-/* Enters the next part with `bytes` of data; none: null. */
-static inline int give(struct shared *shared, const void *data, size_t bytes)
-{
-    int error = enter(shared);
-    if (error) return error;
-    if (bytes) memcpy(shared_data(shared, shared->rank, shared->number, bytes), data, bytes);
-    publish(shared);
-    return NCCLX_SUCCESS;
-}
-
-/* Every rank has given; then all are known to have entered. */
-static inline int wait_for_all(struct shared *shared)
-{
-    for (int rank = 0; rank < shared->size; rank++) {
-        int error = rank == shared->rank ? NCCLX_SUCCESS : shared_wait(shared, rank, shared->number);
-        if (error) return error;
-    }
-    shared->entered = shared->number;
-    return NCCLX_SUCCESS;
-}
-
-static inline const char *given(const struct shared *shared, int rank, size_t bytes)
-{
-    return shared_data(shared, rank, shared->number, bytes);
-}
-
-static inline size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* ---- Collectives without arithmetic ---------------------------------------------------------------------------- */
 
 int shared_barrier(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf)
 {
     (void)problem, (void)sendbuf, (void)recvbuf;
-    int error = give(shared, NULL, 0);
-    return error ? error : wait_for_all(shared);
+    int error = shared_give(shared, NULL, 0);
+    return error ? error : shared_wait_for_all(shared);
 }
 
 int shared_bcast(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf)
 {
     (void)sendbuf;
     for (size_t done = 0; done < problem->bytes; done += shared->data_bytes) {
-        size_t bytes = smaller(problem->bytes - done, shared->data_bytes);
+        size_t bytes = shared_smaller(problem->bytes - done, shared->data_bytes);
         char *piece = (char *)recvbuf + done;
         bool root = problem->rank == problem->root;
-        int error = give(shared, piece, root ? bytes : 0);
+        int error = shared_give(shared, piece, root ? bytes : 0);
         if (root && !error) continue;
         if (!error) error = shared_wait(shared, problem->root, shared->number);
         if (error) return error;
-        memcpy(piece, given(shared, problem->root, bytes), bytes);
+        memcpy(piece, shared_given(shared, problem->root, bytes), bytes);
     }
     return NCCLX_SUCCESS;
 }
@@ -156,15 +105,15 @@ int shared_allgather(struct shared *shared, const struct coll_problem *problem, 
     char *result = recvbuf, *own = result + (size_t)problem->rank * problem->bytes;
     const char *input = problem->in_place ? own : sendbuf;
     for (size_t done = 0; done < problem->bytes; done += shared->data_bytes) {
-        size_t bytes = smaller(problem->bytes - done, shared->data_bytes);
-        int error = give(shared, input + done, bytes);
+        size_t bytes = shared_smaller(problem->bytes - done, shared->data_bytes);
+        int error = shared_give(shared, input + done, bytes);
         if (error) return error;
         if (!problem->in_place) memcpy(own + done, input + done, bytes);
         for (int i = 1; i < shared->size; i++) {
             int rank = (shared->rank + i) % shared->size;
             error = shared_wait(shared, rank, shared->number);
             if (error) return error;
-            memcpy(result + (size_t)rank * problem->bytes + done, given(shared, rank, bytes), bytes);
+            memcpy(result + (size_t)rank * problem->bytes + done, shared_given(shared, rank, bytes), bytes);
         }
         shared->entered = shared->number;
     }
@@ -176,18 +125,18 @@ static int alltoall_part(struct shared *shared, const struct coll_problem *probl
                          size_t done, size_t bytes)
 {
     size_t size = (size_t)shared->size, own = (size_t)shared->rank, all = size * bytes;
-    int error = enter(shared);
+    int error = shared_enter(shared);
     if (error) return error;
     char *leaves = shared_data(shared, shared->rank, shared->number, all);
     for (size_t i = 0; i < size; i++)
         if (i != own) memcpy(leaves + i * bytes, input + i * problem->bytes + done, bytes);
-    publish(shared);
+    shared_publish(shared);
     if (!problem->in_place) memcpy(result + own * problem->bytes + done, input + own * problem->bytes + done, bytes);
     for (size_t i = 1; i < size; i++) {
         size_t rank = (own + i) % size;
         error = shared_wait(shared, (int)rank, shared->number);
         if (error) return error;
-        memcpy(result + rank * problem->bytes + done, given(shared, (int)rank, all) + own * bytes, bytes);
+        memcpy(result + rank * problem->bytes + done, shared_given(shared, (int)rank, all) + own * bytes, bytes);
     }
     shared->entered = shared->number;
     return NCCLX_SUCCESS;
@@ -199,7 +148,7 @@ int shared_alltoall(struct shared *shared, const struct coll_problem *problem, c
     size_t most = shared->data_bytes / (size_t)shared->size;
     if (most > SHARED_LINE) most -= most % SHARED_LINE;
     for (size_t done = 0; done < problem->bytes; done += most) {
-        int error = alltoall_part(shared, problem, input, recvbuf, done, smaller(problem->bytes - done, most));
+        int error = alltoall_part(shared, problem, input, recvbuf, done, shared_smaller(problem->bytes - done, most));
         if (error) return error;
     }
     return NCCLX_SUCCESS;
@@ -207,27 +156,27 @@ int shared_alltoall(struct shared *shared, const struct coll_problem *problem, c
 
 /* ---- Reductions ------------------------------------------------------------------------------------------------- */
 
-/* out = what ranks 0, 1, ... gave at `offset` of their data, combined in this order. */
-static void combine(const struct shared *shared, const struct coll_problem *problem, size_t data_bytes, size_t offset,
+void shared_combine(const struct shared *shared, const struct coll_problem *problem, int ranks, size_t data_bytes, size_t offset,
                     char *out, size_t bytes)
 {
     size_t count = bytes / problem->element_bytes;
-    const char *sum = given(shared, 0, data_bytes) + offset;
-    for (int rank = 1; rank < shared->size; rank++) {
-        base_op_apply(problem->op, problem->type, sum, given(shared, rank, data_bytes) + offset, out, count);
+    const char *sum = shared_given(shared, 0, data_bytes) + offset;
+    for (int rank = 1; rank < ranks; rank++) {
+        base_op_apply(problem->op, problem->type, sum, shared_given(shared, rank, data_bytes) + offset, out, count);
         sum = out;
     }
-    base_op_finish(problem->op, problem->type, out, count, shared->size);
+    if (ranks == 1) memcpy(out, sum, bytes);
+    base_op_finish(problem->op, problem->type, out, count, ranks);
 }
 
 /* Everyone who wants the result combines everything. */
 static int reduce_flat(struct shared *shared, const struct coll_problem *problem, const char *input, char *result, size_t bytes)
 {
-    int error = give(shared, input, bytes);
+    int error = shared_give(shared, input, bytes);
     if (error || !result) return error;
-    error = wait_for_all(shared);
+    error = shared_wait_for_all(shared);
     if (error) return error;
-    combine(shared, problem, bytes, 0, result, bytes);
+    shared_combine(shared, problem, shared->size, bytes, 0, result, bytes);
     return NCCLX_SUCCESS;
 }
 
@@ -237,25 +186,25 @@ static int reduce_shared_out(struct shared *shared, const struct coll_problem *p
     size_t count = bytes / problem->element_bytes, size = (size_t)shared->size;
     size_t begin = split_begin(count, size, (size_t)shared->rank) * problem->element_bytes;
     size_t end = split_begin(count, size, (size_t)shared->rank + 1) * problem->element_bytes;
-    int error = give(shared, input, bytes);
-    if (!error) error = wait_for_all(shared);
+    int error = shared_give(shared, input, bytes);
+    if (!error) error = shared_wait_for_all(shared);
     if (error) return error;
     /* The share goes to its own place in the next part's slot. */
     uint64_t gathered = shared->number;
-    error = enter(shared);
+    error = shared_enter(shared);
     if (error) return error;
     char *shares = shared_data(shared, shared->rank, shared->number, bytes);
     shared->number = gathered;
-    combine(shared, problem, bytes, begin, shares + begin, end - begin);
+    shared_combine(shared, problem, shared->size, bytes, begin, shares + begin, end - begin);
     shared->number = gathered + 1;
-    publish(shared);
+    shared_publish(shared);
     for (size_t i = 0; i < size && result; i++) {
         int rank = (int)(((size_t)shared->rank + i) % size);
         begin = split_begin(count, size, (size_t)rank) * problem->element_bytes;
         end = split_begin(count, size, (size_t)rank + 1) * problem->element_bytes;
         error = i ? shared_wait(shared, rank, shared->number) : NCCLX_SUCCESS;
         if (error) return error;
-        memcpy(result + begin, given(shared, rank, bytes) + begin, end - begin);
+        memcpy(result + begin, shared_given(shared, rank, bytes) + begin, end - begin);
     }
     return NCCLX_SUCCESS;
 }
@@ -265,7 +214,7 @@ static int reduce_parts(struct shared *shared, const struct coll_problem *proble
 {
     size_t most = shared->data_bytes / problem->element_bytes * problem->element_bytes;
     for (size_t done = 0; done < problem->bytes; done += most) {
-        size_t bytes = smaller(problem->bytes - done, most);
+        size_t bytes = shared_smaller(problem->bytes - done, most);
         bool share_out = bytes * (size_t)(shared->size - 2) > (problem->name == COLL_REDUCE ? SHARE_OUT_ROOT_BYTES : SHARE_OUT_BYTES);
         char *out = result ? result + done : NULL;
         int error = share_out ? reduce_shared_out(shared, problem, input + done, out, bytes) : reduce_flat(shared,

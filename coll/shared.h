@@ -60,6 +60,18 @@ int shared_reduce(struct shared *shared, const struct coll_problem *problem, con
 int shared_allreduce(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
 int shared_allgather(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
 int shared_alltoall(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
+/* And reduce_scatter_block. */
+int shared_reduce_scatter(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
+int shared_allgatherv(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
+int shared_gather(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
+int shared_scatter(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
+/* SHARED_DECLINED on all ranks when a rank has a block too large for one part. */
+int shared_alltoallv(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
+/* And exscan. */
+int shared_scan(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
+
+/* Nothing is done, and all ranks know: messages are the better way. */
+#define SHARED_DECLINED (-1)
 
 /* ---- Parts: used by the algorithms ------------------------------------------------------------------------------ */
 

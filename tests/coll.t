@@ -29,15 +29,15 @@ for ((i = 0; i < 5; i++)); do
     done
 done
 
-reduce_scatter=(halving ring direct)
-reduce_scatter_block=(ring direct halving)
-allgatherv=(recursive_doubling ring bidirectional_ring)
-gather=(binomial linear)
-scatter=(linear binomial)
-alltoallv=(pairwise direct)
-scan=(recursive_doubling pipeline)
-exscan=(pipeline recursive_doubling)
-for ((i = 0; i < 3; i++)); do
+reduce_scatter=(shared halving ring direct)
+reduce_scatter_block=(shared ring direct halving)
+allgatherv=(shared recursive_doubling ring bidirectional_ring)
+gather=(shared binomial linear)
+scatter=(shared linear binomial)
+alltoallv=(shared pairwise direct)
+scan=(shared recursive_doubling pipeline)
+exscan=(shared pipeline recursive_doubling)
+for ((i = 0; i < 4; i++)); do
     chosen=()
     for name in reduce_scatter reduce_scatter_block allgatherv gather scatter alltoallv scan exscan; do
         declare -n list=$name

@@ -1,6 +1,7 @@
 /* coll_shared.c - shared-memory collectives with threads as ranks: many calls in a row, so that slots are used again
  * and again, with parts of every size, against a serial reference. */
 #include "coll/shared.h"
+#include "tests/sim/coll_data.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -18,25 +19,6 @@
 #define CANARY_BYTES 32
 #define CALLS 400
 
-struct line {
-    int64_t a, b;
-};
-
-/* Composition of x -> a x + b: associative, not commutative. */
-static void compose(const void *in, void *inout, size_t count, ncclx_datatype_t type, void *user)
-{
-    const struct line *lower = in;
-    struct line *higher = inout;
-    (void)type, (void)user;
-    for (size_t i = 0; i < count; i++) {
-        uint64_t a = (uint64_t)higher[i].a, b = (uint64_t)higher[i].b;
-        higher[i].a = (int64_t)(a * (uint64_t)lower[i].a);
-        higher[i].b = (int64_t)(a * (uint64_t)lower[i].b + b);
-    }
-}
-
-static struct ncclx_op compose_op = {.function = compose, .references = 1, .commutative = false};
-
 struct team {
     int size;
     unsigned slots;
@@ -50,41 +32,15 @@ struct member {
     int rank;
     struct ncclx_rt rt;
     char *send, *recv; /* with canaries around */
+    unsigned declined; /* calls, which must be the same on all ranks */
     char failure[200];
 };
-
-static struct line contribution(int rank, size_t index, unsigned call)
-{
-    return (struct line){(int64_t)(2 * (index + (size_t)rank * 17 + call) + 1), (int64_t)(index * 31 + (size_t)rank + call)};
-}
 
 /* What every rank draws alike: the call's arguments. */
 static unsigned draw(unsigned *state, unsigned below)
 {
     *state = *state * 1103515245u + 12345u;
     return (*state >> 16) % below;
-}
-
-static struct line reduced(int size, size_t index, unsigned call)
-{
-    struct line sum = contribution(0, index, call);
-    for (int rank = 1; rank < size; rank++) {
-        struct line next = contribution(rank, index, call);
-        compose(&sum, &next, 1, NCCLX_INT64_PAIR, NULL);
-        sum = next;
-    }
-    return sum;
-}
-
-static struct line expected(const struct coll_problem *problem, size_t index, unsigned call)
-{
-    size_t count = problem->count;
-    switch (problem->name) {
-    case COLL_BCAST: return contribution(problem->root, index, call);
-    case COLL_ALLGATHER: return contribution((int)(index / count), index % count, call);
-    case COLL_ALLTOALL: return contribution((int)(index / count), (size_t)problem->rank * count + index % count, call);
-    default: return reduced(problem->size, index, call);
-    }
 }
 
 static bool canaries_live(const char *buffer, size_t bytes)
@@ -94,54 +50,113 @@ static bool canaries_live(const char *buffer, size_t bytes)
     return true;
 }
 
-static void fill(struct line *to, size_t count, int rank, unsigned call)
+static void fill(char *to, const struct coll_world_case *c, int size, int rank, unsigned call)
 {
-    for (size_t i = 0; i < count; i++) to[i] = contribution(rank, i, call);
+    size_t bytes = base_type_size(coll_data_type(c));
+    struct coll_layout layout;
+    coll_data_input_layout(c, size, rank, &layout);
+    for (int block = 0; block < layout.blocks; block++)
+        for (size_t i = 0; i < layout.counts[block]; i++)
+            coll_data_input(c, rank, block, i, call, to + (layout.displs[block] + i) * bytes);
+    coll_layout_free(&layout);
 }
 
-static void check(struct member *member, const struct coll_problem *problem, const struct line *result, size_t count, unsigned call)
+static void check(struct member *member, const struct coll_world_case *c, const char *result,
+                  const struct coll_layout *layout, unsigned call)
 {
-    if (!canaries_live((const char *)result, count * sizeof *result))
+    size_t bytes = base_type_size(coll_data_type(c));
+    if (!canaries_live(result, layout->extent * bytes))
         snprintf(member->failure, sizeof member->failure, "rank %d wrote outside its buffer in call %u", member->rank, call);
-    for (size_t i = 0; i < count; i++) {
-        struct line wanted = expected(problem, i, call);
-        if (!memcmp(&wanted, &result[i], sizeof wanted)) continue;
-        snprintf(member->failure, sizeof member->failure,
-                 "collective %d of %zu, call %u: rank %d of %d, element %zu is wrong", (int)problem->name,
-                 problem->count, call, member->rank, problem->size, i);
-        return;
+    for (int block = 0; block < layout->blocks; block++) {
+        for (size_t i = 0; i < layout->counts[block]; i++) {
+            char wanted[16];
+            coll_data_expected(c, member->team->size, member->rank, block, i, call, wanted);
+            if (!memcmp(wanted, result + (layout->displs[block] + i) * bytes, bytes)) continue;
+            snprintf(member->failure, sizeof member->failure,
+                     "collective %d of %zu%s, call %u: rank %d of %d, block %d, element %zu is wrong", (int)c->name, c->count,
+                     c->in_place ? " in place" : "", call, member->rank, member->team->size, block, i);
+            return;
+        }
     }
+}
+
+static const struct {
+    enum coll_name name;
+    shared_fn run;
+} collectives[] = {
+    {COLL_BARRIER, shared_barrier},
+    {COLL_BCAST, shared_bcast},
+    {COLL_REDUCE, shared_reduce},
+    {COLL_ALLREDUCE, shared_allreduce},
+    {COLL_ALLGATHER, shared_allgather},
+    {COLL_ALLTOALL, shared_alltoall},
+    {COLL_REDUCE_SCATTER, shared_reduce_scatter},
+    {COLL_REDUCE_SCATTER_BLOCK, shared_reduce_scatter},
+    {COLL_ALLGATHERV, shared_allgatherv},
+    {COLL_GATHER, shared_gather},
+    {COLL_SCATTER, shared_scatter},
+    {COLL_ALLTOALLV, shared_alltoallv},
+    {COLL_SCAN, shared_scan},
+    {COLL_EXSCAN, shared_scan},
+};
+
+static struct coll_world_case draw_case(unsigned *common, int size, shared_fn *run)
+{
+    static const size_t counts[] = {1, 2, 3, 4, 16, 17, 100, MOST_COUNT};
+    unsigned which = draw(common, sizeof collectives / sizeof collectives[0]);
+    struct coll_world_case c = {.name = collectives[which].name, .ordered = true};
+    c.root = (int)draw(common, (unsigned)size);
+    c.count = counts[draw(common, sizeof counts / sizeof counts[0])];
+    c.in_place = draw(common, 2);
+    c.seed = draw(common, 1000);
+    *run = collectives[which].run;
+    return c;
+}
+
+/* Lists are those of `send` and `recv`, which the caller keeps. Displacements are left out where blocks are in a row. */
+static struct coll_problem problem_of(const struct coll_world_case *c, int size, int rank, struct coll_layout *send,
+                                      struct coll_layout *recv)
+{
+    struct coll_problem problem = {
+        .name = c->name,
+        .rank = rank,
+        .size = size,
+        .root = c->root,
+        .count = coll_data_count(c, rank),
+        .element_bytes = base_type_size(coll_data_type(c)),
+        .type = coll_data_type(c),
+        .op = coll_data_op(c),
+        .in_place = coll_data_in_place(c, rank),
+    };
+    problem.bytes = problem.count * problem.element_bytes;
+    problem.total_bytes = coll_data_total(c, size) * problem.element_bytes;
+    if (c->name == COLL_ALLTOALLV) problem.send = (struct coll_blocks){send->counts, send->displs};
+    if (c->name == COLL_ALLTOALLV || c->name == COLL_ALLGATHERV) problem.recv = (struct coll_blocks){recv->counts, recv->displs};
+    if (c->name == COLL_REDUCE_SCATTER) problem.recv = (struct coll_blocks){send->counts, NULL};
+    return problem;
 }
 
 static void one_call(struct member *member, struct shared *shared, unsigned call, unsigned *common, unsigned *private)
 {
-    static const shared_fn run[] = {shared_barrier, shared_bcast, shared_reduce, shared_allreduce,
-                                              shared_allgather, shared_alltoall};
-    static const size_t counts[] = {1, 2, 3, 4, 16, 17, 100, MOST_COUNT};
-    int size = member->team->size;
-    struct coll_problem problem = {.name = (enum coll_name)draw(common, sizeof run / sizeof run[0]), .rank = member->rank, .size = size};
-    problem.root = (int)draw(common, (unsigned)size);
-    problem.count = counts[draw(common, sizeof counts / sizeof counts[0])];
-    problem.in_place = draw(common, 2);
-    problem.element_bytes = sizeof(struct line);
-    problem.bytes = problem.count * problem.element_bytes;
-    problem.type = NCCLX_INT64_PAIR;
-    problem.op = &compose_op;
-    if (problem.name == COLL_REDUCE && member->rank != problem.root) problem.in_place = false;
-    size_t all = (size_t)size * problem.count, given = problem.name == COLL_ALLTOALL ? all : problem.count;
-    size_t taken = problem.name == COLL_ALLTOALL || problem.name == COLL_ALLGATHER ? all : problem.count;
-    if (problem.name == COLL_REDUCE && member->rank != problem.root) taken = 0;
-    struct line *send = (struct line *)(member->send + CANARY_BYTES), *recv = (struct line *)(member->recv + CANARY_BYTES);
-    memset(member->recv, CANARY, 2 * CANARY_BYTES + taken * sizeof *recv);
-    fill(send, given, member->rank, call);
-    if (problem.in_place || problem.name == COLL_BCAST) {
-        struct line *input = problem.name == COLL_ALLGATHER ? recv + (size_t)member->rank * problem.count : recv;
-        if (problem.name != COLL_BCAST || member->rank == problem.root) fill(input, given, member->rank, call);
-    }
+    shared_fn run;
+    int size = member->team->size, rank = member->rank;
+    struct coll_world_case c = draw_case(common, size, &run);
+    struct coll_layout send, recv;
+    coll_data_layout(&c, size, rank, SIDE_RECV, &recv);
+    if (c.name == COLL_REDUCE_SCATTER) coll_data_division(&c, size, &send);
+    else coll_data_layout(&c, size, rank, SIDE_SEND, &send);
+    struct coll_problem problem = problem_of(&c, size, rank, &send, &recv);
+    bool in_recv = problem.in_place && c.name != COLL_SCATTER;
+    char *from = member->send + CANARY_BYTES, *to = member->recv + CANARY_BYTES;
+    memset(member->recv, CANARY, 2 * CANARY_BYTES + recv.extent * problem.element_bytes);
+    fill(in_recv ? to : from, &c, size, rank, call);
     for (unsigned i = draw(private, 4); i; i--) sched_yield();
-    int error = run[problem.name](shared, &problem, send, recv);
-    if (error) snprintf(member->failure, sizeof member->failure, "error %d: %s", error, base_error_detail());
-    else if (problem.name != COLL_BARRIER) check(member, &problem, recv, taken, call);
+    int error = run(shared, &problem, from, to);
+    if (error == SHARED_DECLINED && c.name == COLL_ALLTOALLV) member->declined++;
+    else if (error) snprintf(member->failure, sizeof member->failure, "error %d: %s", error, base_error_detail());
+    else if (c.name != COLL_BARRIER) check(member, &c, to, &recv, call);
+    coll_layout_free(&send);
+    coll_layout_free(&recv);
 }
 
 static void *member_main(void *arg)
@@ -161,7 +176,7 @@ static void run_team(int size, unsigned slots, size_t data_bytes, unsigned seed)
     struct team team = {.size = size, .slots = slots, .data_bytes = data_bytes, .seed = seed};
     static struct member members[MOST_RANKS];
     pthread_t threads[MOST_RANKS];
-    size_t buffer = (size_t)size * MOST_COUNT * sizeof(struct line) + 2 * CANARY_BYTES;
+    size_t buffer = ((size_t)size * (2 * MOST_COUNT + 1) + 16) * 16 + 2 * CANARY_BYTES;
     char *environment[] = {"NCCLX_TIMEOUT=20", NULL};
     team.memory = aligned_alloc(SHARED_PAGE, shared_bytes(size, slots, data_bytes));
     assert_non_null(team.memory);
@@ -188,6 +203,7 @@ static void run_team(int size, unsigned slots, size_t data_bytes, unsigned seed)
     }
     for (int rank = 0; rank < size; rank++)
         if (members[rank].failure[0]) fail_msg("%s (%d ranks, slots of %zu, seed %u)", members[rank].failure, size, data_bytes, seed);
+    for (int rank = 0; rank < size; rank++) assert_int_equal(members[rank].declined, members[0].declined);
 }
 
 static void test_all_in_parts(void **state)

@@ -77,7 +77,7 @@ tests_unit_pml_threads_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_pml_threads_LDADD = $(UNIT_LIBS)
 
 unit_tests += tests/unit/coll_shared
-tests_unit_coll_shared_SOURCES = tests/unit/coll_shared.c
+tests_unit_coll_shared_SOURCES = tests/unit/coll_shared.c tests/sim/coll_data.c tests/sim/coll_data.h
 tests_unit_coll_shared_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_coll_shared_LDADD = $(UNIT_LIBS)
 unit_tests += tests/unit/match
