@@ -4,9 +4,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum part { COUNT = 1, TYPE = 2, OP = 4, ROOT = 8, IN_PLACE = 16, SLOTS = 32 };
+enum part { COUNT = 1, TYPE = 2, OP = 4, ROOT = 8, IN_PLACE = 16, SLOTS = 32, COUNTS = 64 };
 
-/* What has to be the same on all ranks. In place is the root's affair where there is one. */
+/* What has to be the same on all ranks. In place is the root's affair where there is one; lists of counts that differ by
+ * right are compared with the lengths of what arrives. */
 static const struct {
     const char *text;
     unsigned parts;
@@ -17,9 +18,9 @@ static const struct {
     [COLL_ALLREDUCE] = {"allreduce", COUNT | TYPE | OP | IN_PLACE},
     [COLL_ALLGATHER] = {"allgather", COUNT | TYPE | IN_PLACE},
     [COLL_ALLTOALL] = {"alltoall", COUNT | TYPE | IN_PLACE},
-    [COLL_REDUCE_SCATTER] = {"reduce_scatter", TYPE | OP | IN_PLACE},
+    [COLL_REDUCE_SCATTER] = {"reduce_scatter", COUNTS | TYPE | OP | IN_PLACE},
     [COLL_REDUCE_SCATTER_BLOCK] = {"reduce_scatter_block", COUNT | TYPE | OP | IN_PLACE},
-    [COLL_ALLGATHERV] = {"allgatherv", TYPE | IN_PLACE},
+    [COLL_ALLGATHERV] = {"allgatherv", COUNTS | TYPE | IN_PLACE},
     [COLL_GATHER] = {"gather", COUNT | TYPE | ROOT},
     [COLL_GATHERV] = {"gatherv", TYPE | ROOT},
     [COLL_SCATTER] = {"scatter", COUNT | TYPE | ROOT},
@@ -53,11 +54,22 @@ static int32_t op_code(ncclx_op_t op, int error)
     return base_op_commutative(op) ? CHECK_OP_COMMUTATIVE : CHECK_OP_ORDERED;
 }
 
-struct check_signature check_signature_of(const struct coll_args *args, enum coll_form form, int error)
+/* FNV-1a, a count at a time. */
+static void sum_up(struct check_signature *signature, const size_t *counts, int size)
+{
+    signature->counts = UINT64_C(14695981039346656037);
+    for (int i = 0; i < size; i++) {
+        signature->count += counts[i];
+        signature->counts = (signature->counts ^ counts[i]) * UINT64_C(1099511628211);
+    }
+}
+
+struct check_signature check_signature_of(const struct coll_args *args, int size, enum coll_form form, int error)
 {
     unsigned parts = calls[args->name].parts;
     struct check_signature signature = {.call = (int32_t)args->name, .form = (int32_t)form, .error = error};
     if (parts & COUNT) signature.count = args->count;
+    if (parts & COUNTS && !error) sum_up(&signature, args->recv.counts, size);
     if (parts & TYPE) signature.type = (int32_t)args->type;
     if (parts & OP) signature.op = op_code(args->op, error);
     if (parts & ROOT) signature.root = args->root;
@@ -67,7 +79,7 @@ struct check_signature check_signature_of(const struct coll_args *args, enum col
 
 bool check_same(const struct check_signature *a, const struct check_signature *b)
 {
-    return a->sequence == b->sequence && a->call == b->call && a->form == b->form && a->count == b->count &&
+    return a->sequence == b->sequence && a->call == b->call && a->form == b->form && a->count == b->count && a->counts == b->counts &&
            a->type == b->type && a->op == b->op && a->root == b->root && a->in_place == b->in_place &&
            a->slots == b->slots && a->error == b->error;
 }
@@ -167,6 +179,9 @@ void check_describe(const struct check_signature *signature, char *text, size_t 
     append(text, bytes, &length, "%s%s%s(", signature->form == COLL_NONBLOCKING ? "i" : "", calls[signature->call].text,
            signature->form == COLL_PERSISTENT ? "_init" : "");
     if (parts & COUNT) append(text, bytes, &length, "count %llu", (unsigned long long)signature->count), between = ", ";
+    if (parts & COUNTS)
+        append(text, bytes, &length, "counts of %llu in all, checksum %08x", (unsigned long long)signature->count,
+               (unsigned)(signature->counts ^ signature->counts >> 32)), between = ", ";
     if (parts & TYPE) append(text, bytes, &length, "%s%s", between, base_type_name((ncclx_datatype_t)signature->type));
     if (parts & OP) append(text, bytes, &length, ", %s", op_text(signature->op));
     if (parts & ROOT) append(text, bytes, &length, ", root %d", signature->root);

@@ -15,7 +15,8 @@
 /* What must agree; parts that a call does not have are 0. Travels between ranks, all of them of one build. */
 struct check_signature {
     uint64_t sequence; /* checked calls on the communicator, from 1 */
-    uint64_t count;
+    uint64_t count;    /* of a list of counts: their sum */
+    uint64_t counts;   /* of a list of counts: its checksum */
     uint64_t slots;
     int32_t rank;      /* who; not compared */
     int32_t call;      /* enum coll_name, or enum coll_other_call */
@@ -26,7 +27,7 @@ struct check_signature {
     int32_t error;     /* what this rank knows to be wrong with its arguments; SUCCESS */
     int32_t form;      /* enum coll_form */
 };
-_Static_assert(sizeof(struct check_signature) == 56, "no padding: every byte that travels is set");
+_Static_assert(sizeof(struct check_signature) == 64, "no padding: every byte that travels is set");
 
 /* What is known of a set of ranks. */
 struct check_view {
@@ -38,8 +39,8 @@ struct check_view {
 /* Users' operations are told apart by what others can know of them. */
 enum { CHECK_OP_COMMUTATIVE = 64, CHECK_OP_ORDERED, CHECK_OP_INVALID };
 
-/* The signature of a collective. error: what is wrong with args, which then are not trusted. */
-struct check_signature check_signature_of(const struct coll_args *args, enum coll_form form, int error);
+/* The signature of a collective of `size` ranks. error: what is wrong with args, which then are not trusted. */
+struct check_signature check_signature_of(const struct coll_args *args, int size, enum coll_form form, int error);
 bool check_same(const struct check_signature *a, const struct check_signature *b);
 void check_begin(struct check_view *view, const struct check_signature *mine);
 void check_merge(struct check_view *view, const struct check_view *heard);

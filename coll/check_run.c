@@ -124,7 +124,7 @@ int check_attach(struct ncclx_comm *comm)
 int coll_check_args(struct ncclx_comm *comm, const char *function, const struct coll_args *args, enum coll_form form,
                     int error)
 {
-    struct check_signature signature = check_signature_of(args, form, error);
+    struct check_signature signature = check_signature_of(args, comm->size, form, error);
     return compare(comm, function, &signature);
 }
 

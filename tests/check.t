@@ -26,6 +26,7 @@ like "a rank that makes no call: another one names ranks with it among them" \
 
 runs "no false alarms in collectives" 0 ncclxrun -n 3 "$mp/coll" 6
 runs "no false alarms in collectives, 4 ranks" 0 ncclxrun -n 4 "$mp/coll" 6
+runs "no false alarms in collectives of blocks" 0 ncclxrun -n 3 "$mp/coll_blocks" 4
 runs "no false alarms in communicators" 0 ncclxrun -n 4 "$mp/comm"
 runs "the same errors" 0 ncclxrun -n 3 "$mp/errors"
 runs "no false alarms among threads" 0 ncclxrun -n 3 "$mp/threads"

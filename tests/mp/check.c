@@ -75,6 +75,29 @@ static void arguments(void)
     together();
 }
 
+/* Lists that have to be the same; the sentence holds a checksum of each. */
+static void lists_of_counts(void)
+{
+    size_t counts[16];
+    for (int i = 0; i < size; i++) counts[i] = (size_t)i + 1;
+    OK(ncclx_coll_reduce_scatter(send, recv, counts, NCCLX_INT32, NCCLX_SUM, WORLD));
+    OK(ncclx_coll_allgatherv(send, counts[rank], recv, counts, NULL, NCCLX_INT32, WORLD));
+    if (odd()) counts[0] = 2, counts[1] = 1;
+    char text[64];
+    snprintf(text, sizeof text, "(counts of %d in all, checksum ", size * (size + 1) / 2);
+    FAILS(ncclx_coll_reduce_scatter(send, recv, counts, NCCLX_INT32, NCCLX_SUM, WORLD), NCCLX_ERR_MISMATCH);
+    CHECK(strstr(ncclx_error_detail(), text) && strstr(ncclx_error_detail(), ", int32, sum), rank 0 called reduce_scatter("));
+    FAILS(ncclx_coll_allgatherv(send, counts[rank], recv, counts, NULL, NCCLX_INT32, WORLD), NCCLX_ERR_MISMATCH);
+    calls += 4;
+    int code = odd() ? ncclx_coll_gatherv(send, 1, recv, counts, NULL, NCCLX_INT32, 0, WORLD)
+                     : ncclx_coll_scan(send, recv, 3, NCCLX_DOUBLE, NCCLX_PROD, WORLD);
+    told_on_world(code, "gatherv(int32, root 0)", "scan(count 3, double, prod)");
+    ncclx_request_t request = NCCLX_REQUEST_NULL;
+    code = odd() ? ncclx_coll_barrier_init(WORLD, &request) : ncclx_coll_ibarrier(WORLD, &request);
+    told_on_world(code, "barrier_init()", "ibarrier()");
+    together();
+}
+
 /* The input of a root may be in place: no mismatch. */
 static void what_may_differ(void)
 {
@@ -248,6 +271,7 @@ int main(int argc, char **argv)
     else {
         functions();
         arguments();
+        lists_of_counts();
         what_may_differ();
         own_operations();
         requests();

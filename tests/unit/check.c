@@ -22,7 +22,7 @@ static unsigned draw(unsigned below)
 static struct check_signature sample(int rank, uint64_t count)
 {
     struct coll_args args = {.name = COLL_ALLREDUCE, .count = count, .type = NCCLX_FLOAT, .op = NCCLX_SUM};
-    struct check_signature signature = check_signature_of(&args, COLL_BLOCKING, NCCLX_SUCCESS);
+    struct check_signature signature = check_signature_of(&args, 4, COLL_BLOCKING, NCCLX_SUCCESS);
     signature.rank = rank;
     signature.sequence = 12;
     return signature;
@@ -151,18 +151,28 @@ static void signatures_hold_what_must_agree(void **unused)
     struct coll_args args = {.name = COLL_REDUCE, .count = 3, .type = NCCLX_DOUBLE, .op = &own, .root = 1,
                              .sendbuf = NCCLX_IN_PLACE};
     (void)unused;
-    struct check_signature signature = check_signature_of(&args, COLL_BLOCKING, NCCLX_SUCCESS);
+    struct check_signature signature = check_signature_of(&args, 4, COLL_BLOCKING, NCCLX_SUCCESS);
     assert_int_equal(signature.op, CHECK_OP_COMMUTATIVE);
     assert_int_equal(signature.in_place, 0); /* the root's affair */
     args.op = &ordered;
-    assert_int_equal(check_signature_of(&args, COLL_BLOCKING, NCCLX_SUCCESS).op, CHECK_OP_ORDERED);
+    assert_int_equal(check_signature_of(&args, 4, COLL_BLOCKING, NCCLX_SUCCESS).op, CHECK_OP_ORDERED);
     args.op = (ncclx_op_t)(uintptr_t)0xdead0; /* not looked at */
-    assert_int_equal(check_signature_of(&args, COLL_BLOCKING, NCCLX_ERR_OP).op, CHECK_OP_INVALID);
+    assert_int_equal(check_signature_of(&args, 4, COLL_BLOCKING, NCCLX_ERR_OP).op, CHECK_OP_INVALID);
     args.name = COLL_BARRIER;
-    signature = check_signature_of(&args, COLL_BLOCKING, NCCLX_SUCCESS);
+    signature = check_signature_of(&args, 4, COLL_BLOCKING, NCCLX_SUCCESS);
     assert_true(!signature.count && !signature.type && !signature.op && !signature.root);
-    args.name = COLL_ALLGATHER;
-    assert_int_equal(check_signature_of(&args, COLL_BLOCKING, NCCLX_SUCCESS).in_place, 1);
+    const size_t counts[] = {1, 2, 3, 4}, swapped[] = {1, 3, 2, 4};
+    args = (struct coll_args){.name = COLL_REDUCE_SCATTER, .recv = {counts, NULL}, .type = NCCLX_DOUBLE, .op = NCCLX_SUM};
+    signature = check_signature_of(&args, 4, COLL_BLOCKING, NCCLX_SUCCESS);
+    assert_int_equal(signature.count, 10);
+    args.recv.counts = swapped;
+    struct check_signature other = check_signature_of(&args, 4, COLL_BLOCKING, NCCLX_SUCCESS);
+    assert_int_equal(other.count, 10);
+    assert_false(check_same(&signature, &other));
+    args.recv.counts = (const size_t *)(uintptr_t)8; /* not looked at */
+    assert_int_equal(check_signature_of(&args, 4, COLL_BLOCKING, NCCLX_ERR_ARG).count, 0);
+    args = (struct coll_args){.name = COLL_ALLGATHER, .sendbuf = NCCLX_IN_PLACE};
+    assert_int_equal(check_signature_of(&args, 4, COLL_BLOCKING, NCCLX_SUCCESS).in_place, 1);
 }
 
 static void every_call_is_known(void **unused)
@@ -228,7 +238,7 @@ static void any_bytes_can_be_described(void **unused)
 static void texts(void **unused)
 {
     struct coll_args args = {.name = COLL_BCAST, .count = 5, .type = NCCLX_FLOAT};
-    struct check_signature first = check_signature_of(&args, COLL_NONBLOCKING, NCCLX_SUCCESS), second = sample(3, 5);
+    struct check_signature first = check_signature_of(&args, 4, COLL_NONBLOCKING, NCCLX_SUCCESS), second = sample(3, 5);
     struct check_view view;
     char text[512];
     (void)unused;
@@ -240,7 +250,7 @@ static void texts(void **unused)
     assert_string_equal(text, "rank 3 called allreduce(count 5, float, sum), rank 0 called ibcast(count 5, float, root 0) "
                               "as collective 12 on COMM_WORLD");
     args = (struct coll_args){.name = COLL_ALLTOALL, .count = 7, .type = NCCLX_BF16, .sendbuf = NCCLX_IN_PLACE};
-    second = check_signature_of(&args, COLL_PERSISTENT, NCCLX_ERR_BUFFER);
+    second = check_signature_of(&args, 4, COLL_PERSISTENT, NCCLX_ERR_BUFFER);
     check_describe(&second, text, sizeof text);
     assert_string_equal(text, "alltoall_init(count 7, bf16, in place) with wrong arguments (NCCLX_ERR_BUFFER: a null or "
                               "forbidden buffer)");
