@@ -33,16 +33,6 @@ static void say(const struct ncclx_rt *rt, const char *text)
     dprintf(STDERR_FILENO, "ncclx: rank %d on %s: %s\n", rt->job.rank, rt->job.node_name, text);
 }
 
-void base_wait_report(struct ncclx_rt *rt)
-{
-    char text[512];
-    for (const struct base_wait *wait = rt->waiting; wait; wait = wait->next) {
-        line(wait, text, sizeof text);
-        say(rt, text);
-    }
-    if (!rt->waiting) say(rt, "waits for nothing: the program computes");
-}
-
 static int check_deadline(const struct base_wait *wait, uint64_t now)
 {
     char text[512];

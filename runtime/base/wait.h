@@ -87,7 +87,4 @@ static inline int base_wait_step(struct base_wait *wait)
 /* The last look before a sleep, under the lock: whether some wait is over. */
 bool base_wait_ready(const struct ncclx_rt *rt);
 
-/* Writes what the rank waits for to stderr, one line a wait. */
-void base_wait_report(struct ncclx_rt *rt);
-
 #endif
