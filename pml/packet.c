@@ -117,10 +117,11 @@ void pml_held_release(struct pml *pml)
  */
 
 static void keep_message(struct pml_space_state *space, struct pml_connection *connection,
-                         const struct pml_packet *packet, const void *data, size_t bytes, int source, int tag)
+                         enum protocol_kind kind, int source, int tag, const void *data, size_t bytes, uint64_t send,
+                         uint64_t address)
 {
     struct pml *pml = connection->pml;
-    bool eager = packet->kind == PROTOCOL_EAGER;
+    bool eager = kind == PROTOCOL_EAGER;
     struct ncclx_message *message = pml_message_get(pml, eager ? bytes : 0);
     if (!message) {
         base_log(AREA_PML, LOG_ERROR,
@@ -130,17 +131,18 @@ static void keep_message(struct pml_space_state *space, struct pml_connection *c
     }
     message->space = space;
     message->connection = connection;
-    message->kind = packet->kind;
+    message->kind = kind;
     message->bytes = bytes;
-    message->send = eager ? 0 : packet->u.word[0];
-    message->address = eager ? 0 : packet->u.word[2];
+    message->send = send;
+    message->address = address;
     if (eager && bytes) memcpy(message->data, data, bytes);
     match_keep(&space->match, &message->match, source, tag);
     hold_keep(connection, eager ? bytes : 0);
 }
 
-static void envelope_arrived(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet,
-                             const void *payload, size_t bytes)
+/* kind: EAGER, REQUEST or FILLED. */
+static void envelope_arrived(struct pml *pml, struct pml_connection *connection, enum protocol_kind kind,
+                             const struct pml_packet *packet, const void *payload, size_t bytes)
 {
     struct pml_space_state *space = connection->last_space;
     uint64_t context = packet->context;
@@ -160,24 +162,24 @@ static void envelope_arrived(struct pml *pml, struct pml_connection *connection,
         pml_breach(connection, "it sent a message in the name of another rank");
         return;
     }
-    if (unlikely(packet->kind == PROTOCOL_FILLED)) {
+    if (unlikely(kind == PROTOCOL_FILLED)) {
         pml_receive_filled(pml, connection, space, peer, packet);
         return;
     }
     uint64_t send = 0, address = 0;
-    if (packet->kind == PROTOCOL_REQUEST) {
+    if (kind == PROTOCOL_REQUEST) {
         send = packet->u.word[0];
         bytes = packet->u.word[1];
         address = packet->u.word[2];
     }
     struct match_receive *receive = match_arrive(&space->match, &peer->core.match, source, tag);
     if (unlikely(!receive)) {
-        keep_message(space, connection, packet, payload, bytes, source, tag);
+        keep_message(space, connection, kind, source, tag, payload, bytes, send, address);
         return;
     }
     struct pml_request *request =
         (struct pml_request *)((char *)receive - offsetof(struct pml_request, u.receive.core.match));
-    pml_receive_deliver(request, connection, packet->kind, source, tag, payload, bytes, send, address);
+    pml_receive_deliver(request, connection, kind, source, tag, payload, bytes, send, address);
 }
 
 static void active_arrived(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet,
@@ -196,11 +198,13 @@ static void active_arrived(struct pml *pml, struct pml_connection *connection, c
 void pml_packet_arrived(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet,
                         const void *payload, size_t bytes)
 {
-    switch (packet->kind) {
+    /* Read once: the packet is in memory that the peer can still write to, and how a length is meant depends on it. */
+    enum protocol_kind kind = *(const volatile uint8_t *)&packet->kind;
+    switch (kind) {
     case PROTOCOL_EAGER:
     case PROTOCOL_REQUEST:
     case PROTOCOL_FILLED:
-        envelope_arrived(pml, connection, packet, payload, bytes);
+        envelope_arrived(pml, connection, kind, packet, payload, bytes);
         break;
     case PROTOCOL_CLEAR:
         pml_send_cleared(pml, connection, packet->context, packet->u.word[0]);

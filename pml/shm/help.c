@@ -132,15 +132,14 @@ void help_arrived(struct shm_channel *channel, const struct pml_packet *packet)
     struct copying copying = {
         .pid = channel->mailbox->pid, .write = write, .there = packet->u.word[0], .piece_bytes = packet->u.word[2]};
     uint32_t round = (uint32_t)packet->u.word[1];
+    uint64_t bytes = *(const volatile uint64_t *)&packet->u.word[3]; /* once: the peer can still write to the packet */
     unsigned piece;
     void *buffer;
     if (!pml_request_buffer(channel->connection, packet->context, write, &buffer, &copying.bytes))
         return; /* over before we looked */
     copying.here = buffer;
-    if (copying.piece_bytes < 4096 || (write && packet->u.word[3] != copying.bytes) ||
-        packet->u.word[3] > copying.bytes)
-        return;
-    copying.bytes = packet->u.word[3];
+    if (copying.piece_bytes < 4096 || (write && bytes != copying.bytes) || bytes > copying.bytes) return;
+    copying.bytes = bytes;
     size_t pieces = (copying.bytes + copying.piece_bytes - 1) / copying.piece_bytes;
     while (claim(help, round, false, &piece)) {
         int failed = piece < pieces ? copy_piece(&copying, piece) : EPROTO;
