@@ -46,6 +46,15 @@ static int by_number(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
+/* False when one of them stands there twice. */
+static bool sort_ranks(int *ranks, size_t count)
+{
+    qsort(ranks, count, sizeof *ranks, by_number);
+    for (size_t i = 1; i < count; i++)
+        if (ranks[i] == ranks[i - 1]) return false;
+    return true;
+}
+
 bool bootstrap_parse_ranks(const char *text, int size, int **ranks, int *count)
 {
     size_t commas = 0, used = 0;
@@ -62,9 +71,7 @@ bool bootstrap_parse_ranks(const char *text, int size, int **ranks, int *count)
         c = end;
         if (!*c) break;
     }
-    qsort(list, used, sizeof *list, by_number);
-    for (size_t i = 1; i < used; i++)
-        if (list[i] == list[i - 1]) goto bad;
+    if (!sort_ranks(list, used)) goto bad;
     *ranks = list;
     *count = (int)used;
     return true;
@@ -141,11 +148,10 @@ static bool ranks_from_server(struct bootstrap *boot, const char *host, int **ra
     int *list = found && found <= size ? base_calloc(AREA_BOOTSTRAP, found, sizeof *list) : NULL;
     for (; list && used < found && procs[used].rank < size; used++) list[used] = (int)procs[used].rank;
     PMIX_PROC_FREE(procs, found);
-    if (!list || used != found) {
+    if (!list || used != found || !sort_ranks(list, found)) {
         base_free(AREA_BOOTSTRAP, list);
         return false;
     }
-    qsort(list, found, sizeof *list, by_number);
     *ranks = list;
     *count = (int)found;
     return true;
