@@ -2,10 +2,12 @@
 #ifndef BASE_PROCESS_H
 #define BASE_PROCESS_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
+struct base_owned;
 struct bootstrap;
 struct ncclx_rt;
 
@@ -16,6 +18,8 @@ struct ncclx_process {
     atomic_int state;      /* enum base_process_state */
     atomic_bool forked;    /* true in a forked child */
     struct bootstrap *client; /* connected by a start that failed later; the next one goes on with it */
+    struct base_owned *owned; /* what a forked child must not keep, under owned_lock */
+    pthread_mutex_t owned_lock;
 };
 
 extern struct ncclx_process ncclx_process;
