@@ -286,6 +286,27 @@ static void communicator_ends_before_its_receive(void **state)
     drop(in);
 }
 
+/* The sender of a message that nobody will ever receive is not kept waiting, whether it comes before the communicator's
+ * end or after it. */
+static void nobody_receives(void **state)
+{
+    (void)state;
+    struct ncclx_request *before, *after;
+    char *out = pattern(100000, 4);
+    world_open(&world, 2, NULL);
+    assert_int_equal(send_to(0, 1, out, 100000, 2, &before), 0);
+    for (int i = 0; i < 3; i++) world_progress(&world);
+    assert_false(before->complete);
+    pml_comm_detach(&world.comm[1]);
+    finish(before, 0);
+    assert_int_equal(send_to(0, 1, out, 100000, 2, &after), 0);
+    finish(after, 0);
+    world.comm[1].context = 8;
+    assert_int_equal(pml_comm_attach(&world.comm[1]), 0);
+    world_close(&world);
+    drop(out);
+}
+
 /* More than any limit allows: the sender has to fall back to rendezvous, and nothing is lost or reordered. */
 static void flood(void **state)
 {
@@ -513,6 +534,7 @@ int main(void)
         cmocka_unit_test(probing),
         cmocka_unit_test(cancelling),
         cmocka_unit_test(communicator_ends_before_its_receive),
+        cmocka_unit_test(nobody_receives),
         cmocka_unit_test(flood),
         cmocka_unit_test(context_not_known_yet),
         cmocka_unit_test(active_messages),
