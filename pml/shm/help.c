@@ -18,6 +18,9 @@
 #define PIECE_MAX ((size_t)524288)
 #define PIECES_MAX 32768u
 
+/* Looks at the helper's pieces, every 64th of which gives the core up, between looks at the helper itself. */
+#define HELPER_CHECK_ROUNDS 8192
+
 #define FAILED (UINT64_C(1) << 32) /* added to `done` with a piece that the helper could not copy */
 
 static uint64_t claim_word(uint64_t round, unsigned front, unsigned back)
@@ -69,16 +72,31 @@ static int copy_piece(const struct copying *copying, unsigned piece)
     return copy_range(copying, offset, left < copying->piece_bytes ? left : copying->piece_bytes);
 }
 
-/* Waits for the helper's pieces; an errno value when it died over them. */
+/* Why not to wait on: the helper has died, the job is being ended, or a deadline has passed. 0: wait on. */
+static int check_helper(const struct shm_channel *channel, uint64_t started_ns)
+{
+    const struct ncclx_rt *rt = channel->connection->pml->rt;
+    if (kill(channel->mailbox->pid, 0) && errno == ESRCH) return ESRCH;
+    if (atomic_load_explicit(&rt->aborting, memory_order_relaxed)) return ECANCELED;
+    return rt->timeout_ns && base_clock_ns() - started_ns > rt->timeout_ns ? ETIMEDOUT : 0;
+}
+
+/* Waits for the helper's pieces. An errno value when they will not come; a helper that was only stopped may count them
+ * later, so this channel's copies are made without help from then on. */
 static int await_helper(struct shm_channel *channel, struct ring_help *help, uint64_t pieces)
 {
-    for (unsigned rounds = 1; (atomic_load_explicit(&help->done, memory_order_acquire) & (FAILED - 1)) != pieces;
-         rounds++) {
+    uint64_t started_ns = 0;
+    int failed = 0;
+    for (unsigned rounds = 1;
+         !failed && (atomic_load_explicit(&help->done, memory_order_acquire) & (FAILED - 1)) != pieces; rounds++) {
         if (rounds % 64) continue;
         sched_yield();
-        if (rounds % 65536 == 0 && kill(channel->mailbox->pid, 0) && errno == ESRCH) return ESRCH;
+        if (rounds % HELPER_CHECK_ROUNDS) continue;
+        if (!started_ns) started_ns = base_clock_ns();
+        failed = check_helper(channel, started_ns);
     }
-    return 0;
+    if (failed) channel->alone = true;
+    return failed;
 }
 
 /* A call has a fixed cost of about 1 us, so few pieces; but neither side shall wait long for the other's last one. */

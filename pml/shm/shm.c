@@ -290,7 +290,7 @@ static int copy(struct pml_connection *connection, bool write, char *here, uint6
 {
     struct shm_channel *channel = connection->channel;
     int failed;
-    if (bytes >= HELP_MIN_BYTES && name && !connection->pml->rt->job.oversubscribed)
+    if (bytes >= HELP_MIN_BYTES && name && !channel->alone && !connection->pml->rt->job.oversubscribed)
         failed = help_copy(channel, write, here, there, bytes, name);
     else
         failed = write ? cma_write(channel->mailbox->pid, here, there, bytes)

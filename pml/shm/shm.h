@@ -14,6 +14,7 @@ struct shm_channel {
     struct shm_mailbox *mailbox; /* the peer's */
     struct pml_connection *connection;
     uint32_t help_round; /* of copies that we own */
+    bool alone;          /* a helper was lost: we copy without help */
     bool called;         /* the peer knows of our ring */
     bool reading;        /* the peer uses its ring to us */
 };

@@ -2,6 +2,8 @@
  * threads. */
 #include "tests/unit/pml_world.h"
 
+#include "pml/shm/shm.h"
+
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -141,6 +143,53 @@ static void two_sleepers(void **state)
     world_close(&world);
 }
 
+/* Takes pieces of rank 1's large copies, as rank 0 would that helps, and never copies them. */
+static void *take_and_stop(void *arg)
+{
+    struct shm_channel *channel = arg;
+    struct ring_help *help = &channel->writer.shared->help;
+    uint64_t claim;
+    do {
+        claim = atomic_load(&help->claim);
+        if (claim == UINT64_MAX) return NULL; /* of the test's end */
+    } while ((claim >> 16 & 0xffff) >= (claim & 0xffff) || !atomic_compare_exchange_weak(&help->claim, &claim, claim - 1));
+    return channel;
+}
+
+/* A helper that is stopped in the middle of a copy: the deadline ends the wait for it, and the message comes another way. */
+static void lost_helper(void **state)
+{
+    (void)state;
+    enum { BYTES = 16 << 20 };
+    char *environment[] = {"NCCLX_TIMEOUT=0.1", NULL}, *out = malloc(BYTES), *in = malloc(BYTES);
+    struct ncclx_request *send, *receive;
+    struct shm_channel *channel;
+    pthread_t thread;
+    void *took = NULL;
+    memset(out, 7, BYTES);
+    world_open(&world, 2, environment);
+    assert_int_equal(pml_send(&world.comm[0], PML_USER, out, 1, 1, 1), 0);
+    assert_int_equal(pml_recv(&world.comm[1], PML_USER, in, 1, 0, 1, NULL), 0);
+    channel = world.rt[1].pml->connection[0][0]->channel;
+    assert_int_equal(pthread_create(&thread, NULL, take_and_stop, channel), 0);
+    for (int i = 0; i < 100 && !channel->alone; i++) { /* until the thread was fast enough */
+        memset(in, 0, BYTES);
+        assert_int_equal(pml_isend(&world.comm[0], PML_USER, out, BYTES, 1, 1, &send), 0);
+        assert_int_equal(pml_irecv(&world.comm[1], PML_USER, in, BYTES, 0, 1, &receive), 0);
+        assert_int_equal(world_wait(&world, receive), 0);
+        assert_int_equal(world_wait(&world, send), 0);
+        assert_memory_equal(in, out, BYTES);
+        send->kind->release(send);
+        receive->kind->release(receive);
+    }
+    if (!channel->alone) atomic_store(&channel->writer.shared->help.claim, UINT64_MAX);
+    pthread_join(thread, &took);
+    assert_true(channel->alone == (took != NULL));
+    world_close(&world);
+    free(in);
+    free(out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +197,7 @@ int main(void)
         cmocka_unit_test(two_threads_a_rank),
         cmocka_unit_test(sleeping_receiver),
         cmocka_unit_test(two_sleepers),
+        cmocka_unit_test(lost_helper),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
