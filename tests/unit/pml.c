@@ -415,6 +415,60 @@ static void active_messages(void **state)
     world_close(&world);
 }
 
+/* Packets that rank 0 has no right to send: none has an effect, and messages go on. */
+static void hostile_packets(void **state)
+{
+    (void)state;
+    enum { LIES = 0x7ffff };
+    int last = -1;
+    struct ncclx_request *receive;
+    char *in = blank(100000);
+    world_open(&world, 2, NULL);
+    assert_int_equal(pml_am_register(&world.rt[1], 3, hear, &last), 0);
+    transfer(0, 1, 10, true);
+    assert_int_equal(receive_from(1, 1, in, 100000, 2, &receive), 0); /* from itself: nothing of rank 0's concern */
+    uint64_t name = ((struct pml_request *)receive)->name;
+    struct pml_packet lies[] = {
+        {.kind = PROTOCOL_NONE}, {.kind = PROTOCOL_KINDS}, {.kind = 200},
+        {.kind = PROTOCOL_ACTIVE, .tag = 3, .count = 50, .inline_bytes = 8},
+        {.kind = PROTOCOL_ACTIVE, .tag = 3, .count = UINT16_MAX, .inline_bytes = 40},
+        {.kind = PROTOCOL_ACTIVE, .tag = 4, .count = 4, .inline_bytes = 8},
+        {.kind = PROTOCOL_ACTIVE, .tag = -1, .count = 4, .inline_bytes = 8},
+        {.kind = PROTOCOL_EAGER, .context = 4, .source = -1}, {.kind = PROTOCOL_EAGER, .context = 4, .source = 2},
+        {.kind = PROTOCOL_EAGER, .context = 4, .source = 1, .tag = 2},
+        {.kind = PROTOCOL_EAGER, .context = 4, .source = 0, .tag = -1},
+        {.kind = PROTOCOL_REQUEST, .context = 4, .source = INT32_MAX, .u.word = {1, SIZE_MAX, 1}},
+        {.kind = PROTOCOL_FILLED, .context = 4, .source = 0, .tag = 2, .u.word = {name, 8}},
+        {.kind = PROTOCOL_FILLED, .context = 400, .source = 0, .tag = 2, .u.word = {name, 8}},
+        {.kind = PROTOCOL_CLEAR, .context = name, .u.word = {1}}, {.kind = PROTOCOL_CLEAR, .context = UINT64_MAX},
+        {.kind = PROTOCOL_FINISHED, .context = name}, {.kind = PROTOCOL_FINISHED, .context = LIES},
+        {.kind = PROTOCOL_DATA, .context = name, .inline_bytes = 8}, {.kind = PROTOCOL_DATA, .context = LIES},
+        {.kind = PROTOCOL_ANNOUNCE, .context = 4, .source = 1, .u.word = {1, 100000, 4096, 0}},
+        {.kind = PROTOCOL_ANNOUNCE, .context = 4, .source = -5, .u.word = {1, 100000, 4096, 0}},
+        {.kind = PROTOCOL_ANNOUNCE, .context = 4, .source = 0, .tag = 3, .u.word = {1, 100000, 4096, LIES}},
+        {.kind = PROTOCOL_WITHDRAW, .context = 4, .source = 9}, {.kind = PROTOCOL_WITHDRAW, .context = LIES},
+        {.kind = PROTOCOL_WITHDRAWN, .context = name}, {.kind = PROTOCOL_RESUME},
+        {.kind = 64, .context = name, .inline_bytes = 32, .u.word = {4096, 1, 0, 100000}},
+        {.kind = 65, .context = name, .inline_bytes = 32, .u.word = {4096, 1, SIZE_MAX, SIZE_MAX}},
+        {.kind = 65, .context = LIES, .inline_bytes = 32, .u.word = {4096, 1, 4096, 4096}},
+    };
+    heard = 0;
+    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+        pml_post_control(world.rt[0].pml->connection[0][1], &lies[i]);
+        for (int j = 0; j < 3; j++) world_progress(&world);
+        assert_false(receive->complete);
+    }
+    assert_int_equal(heard, 0);
+    assert_int_equal(world.rt[1].pml->counters.unexpected, 0);
+    transfer(0, 1, 100000, true);
+    transfer(1, 0, 100000, false);
+    assert_int_equal(receive->kind->cancel(receive), 0);
+    finish(receive, 0);
+    check_guards(in, 100000);
+    world_close(&world);
+    drop(in);
+}
+
 static void regions(char **environment, enum pml_access allocated, enum pml_access plain)
 {
     world_open(&world, 2, environment);
@@ -538,6 +592,7 @@ int main(void)
         cmocka_unit_test(flood),
         cmocka_unit_test(context_not_known_yet),
         cmocka_unit_test(active_messages),
+        cmocka_unit_test(hostile_packets),
         cmocka_unit_test(region_access),
         cmocka_unit_test(owner_ends_first),
         cmocka_unit_test(too_much_memory),
