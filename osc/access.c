@@ -83,7 +83,7 @@ static int raise_slot(struct osc_window *window, struct osc_target *target, cons
     target->put_open = false; /* the signal orders the puts before it */
     if (target->control) {
         osc_slot_raise(&target->slots[signal->slot], signal->op, signal->value);
-        if (target->sleeping && __builtin_expect(atomic_load_explicit(target->sleeping, memory_order_relaxed), 0))
+        if (target->sleeping && __builtin_expect(pml_sleeps(target->sleeping), 0))
             pml_wake(window->face.rt, target->peer);
         return NCCLX_SUCCESS;
     }

@@ -46,7 +46,7 @@ struct osc_target {
     int error;               /* the way to it failed: every later call says so */
     struct pml_region *memory_region, *control_region; /* the same one, or null */
     struct osc_target *next; /* targets used so far */
-    const _Atomic uint32_t *sleeping; /* not 0: it has to be woken after a change of its slots; may be null */
+    const _Atomic uint32_t *sleeping; /* pml_sleeps: it has to be woken after a change of its slots; may be null */
     struct osc_request *requests, *last_request; /* of messages to it, in order */
     struct window_origin origin; /* of messages to it */
 };

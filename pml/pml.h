@@ -73,9 +73,13 @@ void pml_region_detach(struct ncclx_rt *rt, struct pml_region *region);
 int pml_region_write(struct ncclx_rt *rt, struct pml_region *region, size_t offset, const void *from, size_t bytes);
 int pml_region_read(struct ncclx_rt *rt, struct pml_region *region, size_t offset, void *to, size_t bytes);
 
-/* Peers that sleep while they wait for a change of memory. The word is not 0 while the peer sleeps; null: it never has to be woken from here. Who
- * changes memory that a peer may wait for (base_wait.ready) looks at the word afterwards, and wakes if it is not 0. */
+/* Peers that sleep while they wait for a change of memory. The word tells whether the peer may sleep; null: it never has to be woken from
+ * here. Who changes memory that a peer may wait for (base_wait.ready) looks at the word afterwards, and wakes. */
 const _Atomic uint32_t *pml_sleeper(struct ncclx_rt *rt, int peer);
+static inline bool pml_sleeps(const _Atomic uint32_t *sleeper)
+{
+    return atomic_load_explicit(sleeper, memory_order_relaxed) & 1; /* the rest counts wake-ups */
+}
 void pml_wake(struct ncclx_rt *rt, int peer);
 
 /* ---- Active messages, in order between two processes, for window operations that memory access cannot do ---- */

@@ -167,7 +167,7 @@ static void answer_callers(struct shm *shm, uint32_t callers)
 static inline void visible(struct shm_channel *channel)
 {
     if (unlikely(!channel->called)) call(channel->connection->pml->shm, channel);
-    if (unlikely(atomic_load_explicit(&channel->mailbox->sleeping, memory_order_relaxed) & 1)) shm_wake(channel->mailbox);
+    if (unlikely(pml_sleeps(&channel->mailbox->sleeping))) shm_wake(channel->mailbox);
 }
 
 static bool shm_eager(struct pml_connection *connection, uint64_t context, int source, int tag, const void *data,
