@@ -74,6 +74,46 @@ static inline void api_alltoall(const void *in, void *out, size_t n)
     MPI_Alltoall(in, (int)n, MPI_BYTE, out, (int)n, MPI_BYTE, WORLD);
 }
 
+static inline void api_gather(const void *in, void *out, size_t n)
+{
+    MPI_Gather(in, (int)n, MPI_BYTE, out, (int)n, MPI_BYTE, 0, WORLD);
+}
+static inline void api_scatter(const void *in, void *out, size_t n)
+{
+    MPI_Scatter(in, (int)n, MPI_BYTE, out, (int)n, MPI_BYTE, 0, WORLD);
+}
+static inline void api_reduce_scatter(const void *in, void *out, size_t floats)
+{
+    MPI_Reduce_scatter_block(in, out, (int)floats, MPI_FLOAT, MPI_SUM, WORLD);
+}
+static inline void api_scan(const void *in, void *out, size_t floats)
+{
+    MPI_Scan(in, out, (int)floats, MPI_FLOAT, MPI_SUM, WORLD);
+}
+static inline void api_exscan(const void *in, void *out, size_t floats)
+{
+    MPI_Exscan(in, out, (int)floats, MPI_FLOAT, MPI_SUM, WORLD);
+}
+
+/* The forms with a count for each rank, as the arrays that this library takes. */
+typedef int api_count;
+static inline void api_allgatherv(const void *in, size_t n, void *out, const api_count *counts, const api_count *at)
+{
+    MPI_Allgatherv(in, (int)n, MPI_BYTE, out, counts, at, MPI_BYTE, WORLD);
+}
+static inline void api_gatherv(const void *in, size_t n, void *out, const api_count *counts, const api_count *at)
+{
+    MPI_Gatherv(in, (int)n, MPI_BYTE, out, counts, at, MPI_BYTE, 0, WORLD);
+}
+static inline void api_scatterv(const void *in, const api_count *counts, const api_count *at, void *out, size_t n)
+{
+    MPI_Scatterv(in, counts, at, MPI_BYTE, out, (int)n, MPI_BYTE, 0, WORLD);
+}
+static inline void api_alltoallv(const void *in, void *out, const api_count *counts, const api_count *at)
+{
+    MPI_Alltoallv(in, counts, at, MPI_BYTE, out, counts, at, MPI_BYTE, WORLD);
+}
+
 static inline void api_window_allocate(size_t bytes, api_window *w)
 {
     MPI_Win_allocate((MPI_Aint)bytes, 1, MPI_INFO_NULL, WORLD, &w->base, &w->win);

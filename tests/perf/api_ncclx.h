@@ -72,6 +72,46 @@ static inline void api_alltoall(const void *in, void *out, size_t n)
     ncclx_coll_alltoall(in, out, n, NCCLX_BYTE, WORLD);
 }
 
+static inline void api_gather(const void *in, void *out, size_t n)
+{
+    ncclx_coll_gather(in, out, n, NCCLX_BYTE, 0, WORLD);
+}
+static inline void api_scatter(const void *in, void *out, size_t n)
+{
+    ncclx_coll_scatter(in, out, n, NCCLX_BYTE, 0, WORLD);
+}
+static inline void api_reduce_scatter(const void *in, void *out, size_t floats)
+{
+    ncclx_coll_reduce_scatter_block(in, out, floats, NCCLX_FLOAT, NCCLX_SUM, WORLD);
+}
+static inline void api_scan(const void *in, void *out, size_t floats)
+{
+    ncclx_coll_scan(in, out, floats, NCCLX_FLOAT, NCCLX_SUM, WORLD);
+}
+static inline void api_exscan(const void *in, void *out, size_t floats)
+{
+    ncclx_coll_exscan(in, out, floats, NCCLX_FLOAT, NCCLX_SUM, WORLD);
+}
+
+/* The forms with a count for each rank, as the arrays that this library takes. */
+typedef size_t api_count;
+static inline void api_allgatherv(const void *in, size_t n, void *out, const api_count *counts, const api_count *at)
+{
+    ncclx_coll_allgatherv(in, n, out, counts, at, NCCLX_BYTE, WORLD);
+}
+static inline void api_gatherv(const void *in, size_t n, void *out, const api_count *counts, const api_count *at)
+{
+    ncclx_coll_gatherv(in, n, out, counts, at, NCCLX_BYTE, 0, WORLD);
+}
+static inline void api_scatterv(const void *in, const api_count *counts, const api_count *at, void *out, size_t n)
+{
+    ncclx_coll_scatterv(in, counts, at, out, n, NCCLX_BYTE, 0, WORLD);
+}
+static inline void api_alltoallv(const void *in, void *out, const api_count *counts, const api_count *at)
+{
+    ncclx_coll_alltoallv(in, counts, at, out, counts, at, NCCLX_BYTE, WORLD);
+}
+
 static inline void api_window_allocate(size_t bytes, api_window *w)
 {
     void *base;

@@ -22,6 +22,7 @@ struct bench {
     size_t bytes;
     char *in, *out;
     api_window window;
+    api_count *counts, *at; /* bytes and their place, the same for each rank */
 };
 
 typedef void (*step_fn)(struct bench *b);
@@ -110,6 +111,25 @@ static void allgather(struct bench *b) { api_allgather(b->in, b->out, b->bytes);
 
 static void alltoall(struct bench *b) { api_alltoall(b->in, b->out, b->bytes); }
 
+static void gather(struct bench *b) { api_gather(b->in, b->out, b->bytes); }
+
+static void scatter(struct bench *b) { api_scatter(b->in, b->out, b->bytes); }
+
+/* bytes: of each rank's part of the result. */
+static void reduce_scatter(struct bench *b) { api_reduce_scatter(b->in, b->out, b->bytes / sizeof(float)); }
+
+static void scan(struct bench *b) { api_scan(b->in, b->out, b->bytes / sizeof(float)); }
+
+static void exscan(struct bench *b) { api_exscan(b->in, b->out, b->bytes / sizeof(float)); }
+
+static void allgatherv(struct bench *b) { api_allgatherv(b->in, b->bytes, b->out, b->counts, b->at); }
+
+static void gatherv(struct bench *b) { api_gatherv(b->in, b->bytes, b->out, b->counts, b->at); }
+
+static void scatterv(struct bench *b) { api_scatterv(b->in, b->counts, b->at, b->out, b->bytes); }
+
+static void alltoallv(struct bench *b) { api_alltoallv(b->in, b->out, b->counts, b->at); }
+
 enum memory { PRIVATE, ALLOCATED, CREATED };
 
 static const struct test {
@@ -133,6 +153,15 @@ static const struct test {
     {"reduce", reduce, PRIVATE, 1},
     {"allgather", allgather, PRIVATE, 1},
     {"alltoall", alltoall, PRIVATE, 1},
+    {"gather", gather, PRIVATE, 1},
+    {"scatter", scatter, PRIVATE, 1},
+    {"reduce_scatter", reduce_scatter, PRIVATE, 1},
+    {"scan", scan, PRIVATE, 1},
+    {"exscan", exscan, PRIVATE, 1},
+    {"allgatherv", allgatherv, PRIVATE, 1},
+    {"gatherv", gatherv, PRIVATE, 1},
+    {"scatterv", scatterv, PRIVATE, 1},
+    {"alltoallv", alltoallv, PRIVATE, 1},
 };
 
 static double timed(struct bench *b, const struct test *test, long steps)
@@ -162,6 +191,10 @@ static long calibrate(struct bench *b, const struct test *test, double seconds)
 static void measure(struct bench *b, const struct test *test, double seconds)
 {
     double sample[BATCHES];
+    for (int i = 0; i < b->size; i++) {
+        b->counts[i] = (api_count)b->bytes;
+        b->at[i] = (api_count)((size_t)i * b->bytes);
+    }
     long steps = calibrate(b, test, seconds / BATCHES);
     for (int i = 0; i < BATCHES; i++) sample[i] = timed(b, test, steps) / (double)steps / test->per_step * 1e6;
     if (b->rank != 0) return;
@@ -195,7 +228,9 @@ int main(int argc, char **argv)
     size_t room = (most + 4096) * (size_t)b.size;
     b.in = aligned_alloc(4096, (room + 4095) / 4096 * 4096);
     b.out = aligned_alloc(4096, (room + 4095) / 4096 * 4096);
-    if (!b.in || !b.out) return 1;
+    b.counts = malloc((size_t)b.size * sizeof *b.counts);
+    b.at = malloc((size_t)b.size * sizeof *b.at);
+    if (!b.in || !b.out || !b.counts || !b.at) return 1;
     memset(b.in, 0, room);
     memset(b.out, 0, room);
     if (test->memory == ALLOCATED) api_window_allocate(most + 4096, &b.window);
@@ -208,5 +243,7 @@ int main(int argc, char **argv)
     api_finalize();
     free(b.in);
     free(b.out);
+    free(b.counts);
+    free(b.at);
     return 0;
 }
