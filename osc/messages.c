@@ -122,6 +122,13 @@ static void answer(struct osc_window *window, int peer, struct window_header *he
         base_log(AREA_OSC, LOG_WARN, "rank %d could not be answered: %s", peer, base_error_detail());
 }
 
+void osc_message_granted(struct osc_window *window, int rank, uint64_t sequence)
+{
+    struct window_header header = {
+        .window = osc_window_id(window), .sequence = sequence, .kind = WINDOW_LOCKED, .version = WINDOW_VERSION};
+    answer(window, base_comm_world(window->face.comm, rank), &header, NULL, 0);
+}
+
 static void send_data(struct osc_window *window, int peer, const struct window_header *request)
 {
     size_t most = pml_am_max(window->face.rt, peer);
@@ -185,6 +192,9 @@ static void handle_request(struct osc_window *window, int peer, const struct win
     if (request.signal) osc_slot_raise(&window->slots[header->slot], header->signal_op, header->value);
     if (request.combine) combine(window, peer, header, &atomic, bytes ? data : NULL, request.read);
     else if (request.read) send_data(window, peer, header);
+    if (request.unlock) osc_unlock_for(from);
+    if (request.lock && osc_lock_for(window, from, header->rank, header->op))
+        base_log(AREA_OSC, LOG_ERROR, "rank %d will never get its lock: %s", peer, base_error_detail());
     if (request.acknowledge) {
         struct window_header reply = *header;
         reply.kind = WINDOW_ACK;
@@ -203,6 +213,7 @@ static void handle_answer(struct osc_window *window, int peer, const struct wind
         return;
     }
     if (to) osc_copy(to, data, bytes);
+    if (header->kind == WINDOW_LOCKED) osc_target_lock_came(window, target);
     (void)pump(window, target); /* a failure stays in target->error, for the next call */
 }
 
@@ -227,6 +238,7 @@ void osc_message_arrived(struct ncclx_rt *rt, int source, const void *bytes_of_h
         refuse(osc, source, "it names another sender");
         return;
     }
-    if (header.kind == WINDOW_ACK || header.kind == WINDOW_DATA) handle_answer(window, source, &header, data, bytes);
+    bool answers = header.kind == WINDOW_ACK || header.kind == WINDOW_DATA || header.kind == WINDOW_LOCKED;
+    if (answers) handle_answer(window, source, &header, data, bytes);
     else handle_request(window, source, &header, data, bytes);
 }

@@ -25,6 +25,9 @@ int osc_win_create(struct ncclx_comm *comm, void *base, size_t bytes, size_t dis
 /* Collective. ERR_RMA_SYNC with operations in flight: the window stays. Else it is gone, and comm is the caller's again. */
 int osc_win_free(struct ncclx_win *win);
 
+/* *base is where this rank reaches rank's memory with loads and stores; null where it cannot. */
+int osc_shared_query(struct ncclx_win *win, int rank, size_t *bytes, size_t *disp_unit, void **base);
+
 /* target may be NCCLX_PROC_NULL; ranks, slots and ranges are checked here. */
 int osc_put(struct ncclx_win *win, const void *origin, size_t bytes, int target, size_t target_disp);
 int osc_get(struct ncclx_win *win, void *origin, size_t bytes, int target, size_t target_disp);
@@ -70,7 +73,17 @@ int osc_flush(struct ncclx_win *win, int target);
 int osc_flush_all(struct ncclx_win *win);
 int osc_flush_local(struct ncclx_win *win, int target);
 int osc_flush_local_all(struct ncclx_win *win);
+/* ERR_RMA_SYNC where the epochs of this rank do not allow a call. type: NCCLX_LOCK_*. */
+int osc_lock(struct ncclx_win *win, int type, int target);
+int osc_unlock(struct ncclx_win *win, int target);
 int osc_lock_all(struct ncclx_win *win);
 int osc_unlock_all(struct ncclx_win *win);
+/* Different ranks of the window. */
+int osc_post(struct ncclx_win *win, const int *ranks, int count);
+int osc_start(struct ncclx_win *win, const int *ranks, int count);
+int osc_complete(struct ncclx_win *win);
+int osc_wait(struct ncclx_win *win);
+int osc_test(struct ncclx_win *win, bool *flag);
+int osc_sync(struct ncclx_win *win);
 
 #endif

@@ -1,10 +1,10 @@
-/* sync.c - when operations are complete: flushes, fences, epochs. */
+/* sync.c - when operations are complete: flushes. */
 #include "osc/window.h"
 
 /* ---- Flush --------------------------------------------------------------------------------------------------- */
 
 /* Stores and kernel copies are done when their calls return; the fence orders them before, and later loads after, what follows. */
-static int flush_target(struct osc_window *window, struct osc_target *target, const char *call)
+int osc_flush_target(struct osc_window *window, struct osc_target *target, const char *call)
 {
     int error = NCCLX_SUCCESS;
     if (osc_target_needs_messages(target)) error = osc_message_flush(window, target, false, call);
@@ -29,25 +29,25 @@ int osc_flush(struct ncclx_win *win, int rank)
     struct osc_window *window = osc_window_of(win);
     struct osc_target *target;
     int error = find_used(window, rank, &target);
-    if (!error && target) error = flush_target(window, target, "ncclx_win_flush");
+    if (!error && target) error = osc_flush_target(window, target, "ncclx_win_flush");
     atomic_thread_fence(memory_order_seq_cst);
     return error;
 }
 
-static int flush_all(struct osc_window *window, const char *call)
+int osc_flush_targets(struct osc_window *window, const char *call)
 {
     int error = NCCLX_SUCCESS;
     for (struct osc_target *target = window->used; target; target = target->next) /* all start before the first is waited for */
         if (osc_target_needs_messages(target)) osc_message_flush_start(window, target);
     for (struct osc_target *target = window->used; target && !error; target = target->next)
-        error = flush_target(window, target, call);
+        error = osc_flush_target(window, target, call);
     atomic_thread_fence(memory_order_seq_cst);
     return error;
 }
 
 int osc_flush_all(struct ncclx_win *win)
 {
-    return flush_all(osc_window_of(win), "ncclx_win_flush_all");
+    return osc_flush_targets(osc_window_of(win), "ncclx_win_flush_all");
 }
 
 static int flush_local_target(struct osc_window *window, struct osc_target *target, const char *call)
@@ -72,32 +72,9 @@ int osc_flush_local_all(struct ncclx_win *win)
     return error;
 }
 
-/* ---- Epochs -------------------------------------------------------------------------------------------------- */
-
-int osc_fence(struct ncclx_win *win)
+int osc_sync(struct ncclx_win *win)
 {
-    struct osc_window *window = osc_window_of(win);
-    if (window->locked)
-        return base_error(NCCLX_ERR_RMA_SYNC, "fence between lock_all and unlock_all: call ncclx_win_unlock_all first");
-    int error = flush_all(window, "ncclx_win_fence");
-    if (!error) error = win->comm->services->barrier(win->comm);
+    base_progress(win->rt);
     atomic_thread_fence(memory_order_seq_cst);
-    return error;
-}
-
-int osc_lock_all(struct ncclx_win *win)
-{
-    struct osc_window *window = osc_window_of(win);
-    if (window->locked) return base_error(NCCLX_ERR_RMA_SYNC, "lock_all a second time: call ncclx_win_unlock_all first");
-    window->locked = true;
     return NCCLX_SUCCESS;
-}
-
-int osc_unlock_all(struct ncclx_win *win)
-{
-    struct osc_window *window = osc_window_of(win);
-    if (!window->locked) return base_error(NCCLX_ERR_RMA_SYNC, "unlock_all without lock_all");
-    int error = flush_all(window, "ncclx_win_unlock_all");
-    if (!error) window->locked = false;
-    return error;
 }

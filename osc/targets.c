@@ -86,6 +86,7 @@ static int attach_control(struct osc_window *window, struct osc_target *target, 
 static void detach(struct osc_window *window, struct osc_target *target)
 {
     struct ncclx_rt *rt = window->face.rt;
+    osc_turn_forget(rt, &target->turn);
     osc_requests_drop(target);
     osc_message_drop(window, target);
     if (target->control_region && target->control_region != target->memory_region) pml_region_detach(rt, target->control_region);
@@ -122,6 +123,7 @@ int osc_target_attach(struct osc_window *window, int rank, struct osc_target **r
         detach(window, target);
         return error;
     }
+    target->held_back = osc_epoch_holds_back(window, rank);
     target->next = window->used;
     window->used = target;
     window->targets[rank] = target;
@@ -137,4 +139,16 @@ void osc_targets_detach(struct osc_window *window)
         window->targets[target->rank] = NULL;
         detach(window, target);
     }
+}
+
+int osc_shared_query(struct ncclx_win *win, int rank, size_t *bytes, size_t *disp_unit, void **base)
+{
+    struct osc_window *window = osc_window_of(win);
+    struct osc_target *target = rank >= 0 && rank < win->comm->size ? window->targets[rank] : NULL;
+    int error = target ? NCCLX_SUCCESS : osc_target_attach(window, rank, &target);
+    if (error) return error;
+    *bytes = (size_t)target->bytes;
+    *disp_unit = (size_t)target->unit;
+    *base = target->memory;
+    return NCCLX_SUCCESS;
 }

@@ -77,9 +77,12 @@ static void release(struct osc_window *window)
 {
     struct ncclx_rt *rt = window->face.rt;
     osc_window_remove(rt->osc, window);
-    osc_targets_detach(window);
-    if (window->incoming)
-        for (int i = 0; i < window->face.comm->size; i++) base_free(AREA_OSC, window->incoming[i]);
+    osc_epochs_release(window);
+    if (window->targets) osc_targets_detach(window);
+    for (int i = 0; window->incoming && i < window->face.comm->size; i++) {
+        if (window->incoming[i]) osc_turn_forget(rt, &window->incoming[i]->turn);
+        base_free(AREA_OSC, window->incoming[i]);
+    }
     base_free(AREA_OSC, window->incoming);
     base_free(AREA_OSC, window->verdicts);
     base_free(AREA_OSC, window->targets);
@@ -204,12 +207,13 @@ static int first_open_target(const struct osc_window *window)
 static int agree_on_free(struct osc_window *window)
 {
     struct ncclx_comm *comm = window->face.comm;
-    int mine = window->locked ? -1 : first_open_target(window);
+    int mine = osc_epoch_name(window) ? -1 : first_open_target(window);
     int *all = window->verdicts;
     int error = comm->services->allgather(comm, &mine, all, sizeof mine);
     for (int i = 0; i < comm->size && !error; i++) {
         if (all[i] < 0)
-            error = base_error(NCCLX_ERR_RMA_SYNC, "window not freed: rank %d is between lock_all and unlock_all", i);
+            error = base_error(NCCLX_ERR_RMA_SYNC, "window not freed: rank %d is %s", i,
+                               i == comm->rank ? osc_epoch_name(window) : "inside an epoch (lock, lock_all, start or post)");
         else if (all[i] > 0)
             error = base_error(NCCLX_ERR_RMA_SYNC, "window not freed: rank %d has operations to rank %d in flight; flush them first", i,
                                all[i] - 1);
@@ -243,6 +247,7 @@ void osc_finalize(struct ncclx_rt *rt)
     for (unsigned i = 0; i < OSC_WINDOW_BUCKETS; i++)
         for (; rt->osc->buckets[i]; left++) release(rt->osc->buckets[i]);
     if (left) base_log(AREA_OSC, LOG_INFO, "%u windows were not freed before the end", left);
+    osc_turns_stop(rt);
     osc_operations_release(rt->osc);
     base_free(AREA_OSC, rt->osc);
     rt->osc = NULL;

@@ -8,6 +8,7 @@
 
 #include "osc/atomic.h"
 #include "osc/osc.h"
+#include "osc/ticket.h"
 #include "osc/window_core.h"
 
 #include <stdatomic.h>
@@ -20,6 +21,19 @@
 struct osc_control {
     uint32_t elements; /* the element lock, see atomic.h */
     char pad[60];
+    struct ticket_lock lock;
+    char lock_pad[64 - sizeof(struct ticket_lock)];
+};
+
+/* A place in the queue of a ticket lock; in osc.turns when progress waits for it. */
+struct osc_turn {
+    struct osc_turn *next;
+    struct ticket_lock *lock;
+    uint32_t ticket;
+    int type, rank;
+    bool waiting;
+    void *owner;
+    void (*granted)(struct osc_turn *turn);
 };
 
 /* What each rank tells the others when the window is made. */
@@ -41,6 +55,10 @@ struct osc_target {
     uint64_t bytes, unit, slot_count;
     bool copied;             /* memory is reached by kernel copies */
     bool plain;              /* its memory is not shareable: elements change under the element lock only */
+    bool held_back;          /* osc_epoch_admit first */
+    bool giving_up;          /* a lock whose time was over still has its place in the queue */
+    int locked;              /* WINDOW_SHARED, WINDOW_EXCLUSIVE, or 0 */
+    struct osc_turn turn;
     bool put_open, get_open; /* puts or gets since the last call that orders them: what win_free calls "in flight" */
     int rank, peer;          /* in the window, in the job */
     int error;               /* the way to it failed: every later call says so */
@@ -64,6 +82,8 @@ struct osc_request {
 /* What another rank's messages have done here. */
 struct osc_incoming {
     struct window_target core;
+    struct osc_turn turn;
+    struct osc_window *window;
 };
 
 struct osc_window {
@@ -75,6 +95,10 @@ struct osc_window {
     bool plain;    /* base is not shareable memory */
     void *segment; /* memory of pml_mem_alloc that the window owns: the window's own memory if it allocated it, control, slots */
     bool locked;   /* between lock_all and unlock_all */
+    int locks;     /* targets locked, also by lock_all */
+    uint8_t *access; /* between start and complete: by rank, 1 for members of the group */
+    struct ncclx_request **exposure; /* between post and wait: receives of "complete" */
+    int exposed_to;
     struct osc_card *cards;          /* of every rank */
     struct osc_target **targets;     /* by rank; null until used */
     struct osc_target *used;
@@ -86,6 +110,8 @@ struct osc_window {
 struct osc {
     struct osc_window *buckets[OSC_WINDOW_BUCKETS]; /* by context of their communicator */
     struct window_operation *free_operations;
+    struct osc_turn *turns;
+    bool polling;     /* for turns */
     uint64_t refused; /* messages that broke the protocol */
 };
 
@@ -95,6 +121,8 @@ struct osc_window *osc_window_find(struct osc *osc, uint64_t id);
 void osc_window_add(struct osc *osc, struct osc_window *window);
 void osc_window_remove(struct osc *osc, struct osc_window *window);
 int osc_target_attach(struct osc_window *window, int rank, struct osc_target **target);
+/* epochs.c: lets an operation to a target that is held back begin, or says why not. */
+int osc_epoch_admit(struct osc_window *window, struct osc_target *target);
 void osc_targets_detach(struct osc_window *window);
 
 /* Then some operations are messages; else none is. */
@@ -115,11 +143,13 @@ static inline uint64_t osc_window_id(const struct osc_window *window)
 
 static inline int osc_target_find(struct osc_window *window, int rank, struct osc_target **target)
 {
-    if (__builtin_expect(rank >= 0 && rank < window->face.comm->size && window->targets[rank] != NULL, 1)) {
+    if (__builtin_expect(rank >= 0 && rank < window->face.comm->size && window->targets[rank] != NULL, 1))
         *target = window->targets[rank];
-        return NCCLX_SUCCESS;
+    else {
+        int error = osc_target_attach(window, rank, target);
+        if (error) return error;
     }
-    return osc_target_attach(window, rank, target);
+    return __builtin_expect((*target)->held_back, 0) ? osc_epoch_admit(window, *target) : NCCLX_SUCCESS;
 }
 
 /* ---- access.c ------------------------------------------------------------------------------------------------- */
@@ -130,6 +160,31 @@ int osc_check_slot(uint64_t slots, size_t slot);
 /* A put that may be checked and started apart from its signal. */
 int osc_put_bytes(struct osc_window *window, struct osc_target *target, const void *origin, size_t bytes, uint64_t offset);
 int osc_get_bytes(struct osc_window *window, struct osc_target *target, void *origin, size_t bytes, uint64_t offset);
+
+/* ---- sync.c ---------------------------------------------------------------------------------------------------- */
+
+int osc_flush_target(struct osc_window *window, struct osc_target *target, const char *call);
+int osc_flush_targets(struct osc_window *window, const char *call);
+
+/* ---- epochs.c -------------------------------------------------------------------------------------------------- */
+
+bool osc_epoch_holds_back(const struct osc_window *window, int rank);
+/* "between ... and ...", or null. */
+const char *osc_epoch_name(const struct osc_window *window);
+void osc_epochs_release(struct osc_window *window);
+
+/* ---- locks.c --------------------------------------------------------------------------------------------------- */
+
+int osc_target_lock(struct osc_window *window, struct osc_target *target, int type, const char *call);
+int osc_target_unlock_start(struct osc_window *window, struct osc_target *target);
+void osc_target_unlock_finish(struct osc_window *window, struct osc_target *target);
+/* LOCKED may have come: one that nobody waits for any more is given back. */
+void osc_target_lock_came(struct osc_window *window, struct osc_target *target);
+/* For a rank that locks by message. */
+int osc_lock_for(struct osc_window *window, struct osc_incoming *from, int rank, int type);
+void osc_unlock_for(struct osc_incoming *from);
+void osc_turn_forget(struct ncclx_rt *rt, struct osc_turn *turn);
+void osc_turns_stop(struct ncclx_rt *rt);
 
 /* ---- requests.c ----------------------------------------------------------------------------------------------- */
 
@@ -148,6 +203,8 @@ int osc_message_submit(struct osc_window *window, struct osc_target *target, con
 void osc_message_flush_start(struct osc_window *window, struct osc_target *target);
 /* Until every operation to the target is complete there, or (here) its buffers are free again. */
 int osc_message_flush(struct osc_window *window, struct osc_target *target, bool here, const char *call);
+/* Tells a rank that the lock it asked for with message `sequence` is its own. */
+void osc_message_granted(struct osc_window *window, int rank, uint64_t sequence);
 /* Gives up what was never sent. */
 void osc_message_drop(struct osc_window *window, struct osc_target *target);
 void osc_operations_release(struct osc *osc);

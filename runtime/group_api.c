@@ -1,5 +1,6 @@
 /* group_api.c - the public functions on groups. */
 #include "runtime/api.h"
+#include "osc/osc.h"
 #include "runtime/group.h"
 
 /* Of GROUP_EMPTY, which is a constant and no memory of ours. */
@@ -196,18 +197,28 @@ API_DEFINE(int, group_free)(ncclx_group_t *group)
     return api_leave(&call, error);
 }
 
+static int members_of(struct api_call *call, const struct ncclx_comm *comm, ncclx_group_t *group)
+{
+    int error = check_result(call->rt, group);
+    if (error) return api_leave(call, error);
+    struct ncclx_group *made = group_make(comm->world, comm->size, call->rt->job.rank);
+    if (!made) return api_leave(call, base_error(NCCLX_ERR_NO_MEM, "no memory for a group of %d ranks", comm->size));
+    publish(call->rt, made, group);
+    return api_leave(call, NCCLX_SUCCESS);
+}
+
 API_DEFINE(int, comm_group)(ncclx_comm_t comm, ncclx_group_t *group)
 {
     struct api_call call;
     int error = api_enter_comm(&call, API_NAME, comm);
-    if (error) return error;
-    error = check_result(call.rt, group);
-    if (error) return api_leave(&call, error);
-    struct ncclx_group *made = group_make(call.comm->world, call.comm->size, call.rt->job.rank);
-    if (!made)
-        return api_leave(&call, base_error(NCCLX_ERR_NO_MEM, "no memory for a group of %d ranks", call.comm->size));
-    publish(call.rt, made, group);
-    return api_leave(&call, NCCLX_SUCCESS);
+    return error ? error : members_of(&call, call.comm, group);
+}
+
+API_DEFINE(int, win_group)(ncclx_win_t win, ncclx_group_t *group)
+{
+    struct api_call call;
+    int error = api_enter_win(&call, API_NAME, win);
+    return error ? error : members_of(&call, call.win->comm, group);
 }
 
 API_DEFINE(int, comm_compare)(ncclx_comm_t a, ncclx_comm_t b, int *result)

@@ -17,7 +17,8 @@ libncclx_core_la_SOURCES += \
 	runtime/split_core.c runtime/split_core.h \
 	runtime/windows.c \
 	runtime/windows_atomics.c \
-	runtime/windows_signals.c
+	runtime/windows_signals.c \
+	runtime/windows_sync.c
 
 include_HEADERS = runtime/ncclx.h
 EXTRA_DIST += runtime/ncclx.map runtime/ncclx.pc.in runtime/ncclxcc.in

@@ -153,6 +153,7 @@ typedef enum ncclx_datatype {
 #define NCCLX_REPLACE ((ncclx_op_t)14)
 #define NCCLX_NO_OP ((ncclx_op_t)15)
 
+enum { NCCLX_LOCK_SHARED = 1, NCCLX_LOCK_EXCLUSIVE = 2 }; /* ncclx_win_lock */
 enum { NCCLX_THREAD_SINGLE = 0, NCCLX_THREAD_FUNNELED = 1, NCCLX_THREAD_SERIALIZED = 2, NCCLX_THREAD_MULTIPLE = 3 };
 enum { NCCLX_IDENT = 0, NCCLX_CONGRUENT = 1, NCCLX_SIMILAR = 2, NCCLX_UNEQUAL = 3 };
 
@@ -530,7 +531,7 @@ int ncclx_win_allocate(size_t bytes, size_t disp_unit, ncclx_info_t info, ncclx_
 int ncclx_win_create(void *base, size_t bytes, size_t disp_unit, ncclx_info_t info, ncclx_comm_t comm,
                      ncclx_win_t *win);
 /* Collective. NCCLX_ERR_RMA_SYNC on all ranks, which leaves the window usable, when one has operations in flight: gets or puts to a target after which
- * came no flush, fence or unlock_all, nor, for puts, a signal to that target; or when one is between lock_all and unlock_all. */
+ * came no flush, fence or unlock, nor, for puts, a signal to that target; or when one is inside an epoch (lock, lock_all, start, post). */
 int ncclx_win_free(ncclx_win_t *win);
 /* count elements to displacement target_disp of target's window. Checked here: NCCLX_ERR_RANGE when they do not fit. */
 int ncclx_win_put(const void *origin, size_t count, ncclx_datatype_t type, int target, size_t target_disp,
@@ -592,9 +593,30 @@ int ncclx_win_flush_all(ncclx_win_t win);
 /* Local completion only: origin buffers may be used again. */
 int ncclx_win_flush_local(int target, ncclx_win_t win);
 int ncclx_win_flush_local_all(ncclx_win_t win);
-/* An access epoch to all ranks, shared; does not communicate. unlock_all flushes. */
+/* An access epoch to all ranks, shared; does not communicate: each target is locked, shared, when it is first used. unlock_all flushes. */
 int ncclx_win_lock_all(ncclx_win_t win);
 int ncclx_win_unlock_all(ncclx_win_t win);
+/* Locks target's part of the window, NCCLX_LOCK_SHARED or NCCLX_LOCK_EXCLUSIVE, against locks of other ranks; first come, first served. Returns when
+ * the lock is held; the target makes no call. unlock completes all operations to the target first. A lock whose deadline passes is not held.
+ * Errors: RMA_SYNC (the target is locked by this rank; inside lock_all or start; unlock of what is not locked). */
+int ncclx_win_lock(int type, int target, ncclx_win_t win);
+int ncclx_win_unlock(int target, ncclx_win_t win);
+/* Epochs between groups of the window's ranks. post opens this rank's window to the group's members and does not wait; start waits until all
+ * members of its group have posted, and then operations may go to these only; complete completes them and tells the targets; wait waits until
+ * all members of post's group have called complete, test looks whether they have (*flag 1: the epoch is over). A rank may be in both kinds at once. Errors:
+ * RMA_SYNC (wrong order; locks or lock_all; an operation outside the group), GROUP. */
+int ncclx_win_post(ncclx_group_t group, ncclx_win_t win);
+int ncclx_win_start(ncclx_group_t group, ncclx_win_t win);
+int ncclx_win_complete(ncclx_win_t win);
+int ncclx_win_wait(ncclx_win_t win);
+int ncclx_win_test(ncclx_win_t win, int *flag);
+/* Orders this rank's loads and stores on its own window before and after the call with those of others; makes progress. */
+int ncclx_win_sync(ncclx_win_t win);
+/* The size and displacement unit of rank's part, and where this rank reaches it with loads and stores: *base is null where it cannot. Any
+ * pointer may be null. Local. */
+int ncclx_win_shared_query(ncclx_win_t win, int rank, size_t *bytes, size_t *disp_unit, void **base);
+/* The ranks of the window, as a group to be freed by the caller. */
+int ncclx_win_group(ncclx_win_t win, ncclx_group_t *group);
 
 /* ---- Profiling twins: the same functions under names that are not weak --------------------------------------- */
 
@@ -759,6 +781,16 @@ extern __typeof__(ncclx_win_flush_local) pncclx_win_flush_local;
 extern __typeof__(ncclx_win_flush_local_all) pncclx_win_flush_local_all;
 extern __typeof__(ncclx_win_lock_all) pncclx_win_lock_all;
 extern __typeof__(ncclx_win_unlock_all) pncclx_win_unlock_all;
+extern __typeof__(ncclx_win_lock) pncclx_win_lock;
+extern __typeof__(ncclx_win_unlock) pncclx_win_unlock;
+extern __typeof__(ncclx_win_post) pncclx_win_post;
+extern __typeof__(ncclx_win_start) pncclx_win_start;
+extern __typeof__(ncclx_win_complete) pncclx_win_complete;
+extern __typeof__(ncclx_win_wait) pncclx_win_wait;
+extern __typeof__(ncclx_win_test) pncclx_win_test;
+extern __typeof__(ncclx_win_sync) pncclx_win_sync;
+extern __typeof__(ncclx_win_shared_query) pncclx_win_shared_query;
+extern __typeof__(ncclx_win_group) pncclx_win_group;
 
 #ifdef __cplusplus
 }

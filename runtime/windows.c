@@ -180,55 +180,17 @@ API_DEFINE(int, win_rget)(void *origin, size_t count, ncclx_datatype_t type, int
     return api_leave(&call, error);
 }
 
-static int synchronise(const char *name, ncclx_win_t win, int (*function)(struct ncclx_win *win))
+API_DEFINE(int, win_shared_query)(ncclx_win_t win, int rank, size_t *bytes, size_t *disp_unit, void **base)
 {
     struct api_call call;
-    int error = api_enter_win(&call, name, win);
-    if (API_UNLIKELY(error)) return error;
-    return api_leave(&call, function(call.win));
-}
-
-API_DEFINE(int, win_fence)(ncclx_win_t win)
-{
-    struct api_call call;
+    size_t its_bytes = 0, its_unit = 0;
+    void *its_base = NULL;
     int error = api_enter_win(&call, API_NAME, win);
-    if (API_UNLIKELY(error)) return error;
-    error = coll_check_call(call.win->comm, API_NAME, COLL_CALL_WIN_FENCE, 0, NCCLX_SUCCESS);
-    return api_leave(&call, error ? error : osc_fence(call.win));
-}
-
-API_DEFINE(int, win_flush)(int target, ncclx_win_t win)
-{
-    struct api_call call;
-    int error = api_enter_win(&call, API_NAME, win);
-    if (API_UNLIKELY(error)) return error;
-    return api_leave(&call, osc_flush(call.win, target));
-}
-
-API_DEFINE(int, win_flush_all)(ncclx_win_t win)
-{
-    return synchronise(API_NAME, win, osc_flush_all);
-}
-
-API_DEFINE(int, win_flush_local)(int target, ncclx_win_t win)
-{
-    struct api_call call;
-    int error = api_enter_win(&call, API_NAME, win);
-    if (API_UNLIKELY(error)) return error;
-    return api_leave(&call, osc_flush_local(call.win, target));
-}
-
-API_DEFINE(int, win_flush_local_all)(ncclx_win_t win)
-{
-    return synchronise(API_NAME, win, osc_flush_local_all);
-}
-
-API_DEFINE(int, win_lock_all)(ncclx_win_t win)
-{
-    return synchronise(API_NAME, win, osc_lock_all);
-}
-
-API_DEFINE(int, win_unlock_all)(ncclx_win_t win)
-{
-    return synchronise(API_NAME, win, osc_unlock_all);
+    if (error) return error;
+    error = osc_shared_query(call.win, rank, &its_bytes, &its_unit, &its_base);
+    if (error) return api_leave(&call, error);
+    if (bytes) *bytes = its_bytes;
+    if (disp_unit) *disp_unit = its_unit;
+    if (base) *base = its_base;
+    return api_leave(&call, NCCLX_SUCCESS);
 }

@@ -43,6 +43,17 @@ forms() {
     job "$1" 3 asleep 3
 }
 
+# epochs NAME
+epochs() {
+    local ranks window=$top_builddir/tests/mp/window_epochs
+    for ranks in 1 3 5; do job "$1" $ranks locks 30; done
+    job "$1" 3 passive
+    for ranks in 1 2 5; do job "$1" $ranks groups 10; done
+    job "$1" 4 star 5
+    for ranks in 1 3; do job "$1" $ranks errors; done
+    job "$1" 2 query
+}
+
 some_cases "as it comes" 20000
 job "as it comes" 2 signal 100000
 for ranks in 4 7 8 16; do job "as it comes" $ranks put; done
@@ -52,6 +63,14 @@ atomics "as it comes"
 for ranks in 7 8 16; do window=$window'_atomics' job "as it comes" $ranks shared 10; done
 forms "as it comes"
 for ranks in 7 8 16; do window=$top_builddir/tests/mp/window_forms job "as it comes" $ranks several 10; done
+epochs "as it comes"
+for ranks in 7 8 16; do
+    window=$top_builddir/tests/mp/window_epochs job "as it comes" $ranks locks 16
+    window=$top_builddir/tests/mp/window_epochs job "as it comes" $ranks groups 5
+done
+NCCLX_SHM_DIRECT=0 epochs "kernel copies"
+NCCLX_SHM_CMA=0 epochs "no kernel copies"
+NCCLX_SHM_DIRECT=0 NCCLX_SHM_CMA=0 epochs "messages"
 NCCLX_SHM_DIRECT=0 forms "kernel copies"
 NCCLX_SHM_CMA=0 forms "no kernel copies"
 NCCLX_SHM_DIRECT=0 NCCLX_SHM_CMA=0 forms "messages"

@@ -71,3 +71,7 @@ tests_mp_window_atomics_LDADD = $(MP_LIBS)
 mp_programs += tests/mp/window_forms
 tests_mp_window_forms_SOURCES = tests/mp/window_forms.c tests/mp/window.h tests/mp/check.h
 tests_mp_window_forms_LDADD = $(MP_LIBS)
+
+mp_programs += tests/mp/window_epochs
+tests_mp_window_epochs_SOURCES = tests/mp/window_epochs.c tests/mp/window.h tests/mp/check.h
+tests_mp_window_epochs_LDADD = $(MP_LIBS)

@@ -140,6 +140,19 @@ void pml_wake(struct ncclx_rt *rt, int peer)
     (void)rt, (void)peer;
 }
 
+/* Epochs between groups are for tests of several processes. */
+int pml_isend(struct ncclx_comm *comm, enum pml_space space, const void *buf, size_t bytes, int dest, int tag, struct ncclx_request **request)
+{
+    (void)comm, (void)space, (void)buf, (void)bytes, (void)dest, (void)tag, (void)request;
+    return NCCLX_ERR_UNSUPPORTED;
+}
+
+int pml_irecv(struct ncclx_comm *comm, enum pml_space space, void *buf, size_t bytes, int source, int tag, struct ncclx_request **request)
+{
+    (void)comm, (void)space, (void)buf, (void)bytes, (void)source, (void)tag, (void)request;
+    return NCCLX_ERR_UNSUPPORTED;
+}
+
 void pml_count_direct(struct ncclx_rt *rt, size_t put_bytes, size_t get_bytes)
 {
     (void)rt, (void)put_bytes, (void)get_bytes;
@@ -523,6 +536,65 @@ static void epochs(struct rank *rank)
     EXPECT(osc_win_free(win) == NCCLX_SUCCESS);
 }
 
+/* ---- Locks ---- */
+
+/* A counter that is read and written by put and get is right only when locks exclude; readers see both halves alike. */
+static void locks_on(struct rank *rank, void *memory)
+{
+    enum { ROUNDS = 150 };
+    char *base;
+    struct ncclx_win *win = make_window(rank, memory, 64, 8, &base);
+    if (!win) return;
+    const int me = rank->comm.rank;
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        uint64_t words[2] = {0, 1};
+        const int target = (int)(round % RANKS), type = (round + (uint64_t)me) % 4 ? NCCLX_LOCK_EXCLUSIVE : NCCLX_LOCK_SHARED;
+        EXPECT(osc_lock(win, type, target) == NCCLX_SUCCESS);
+        EXPECT(osc_lock(win, type, target) == NCCLX_ERR_RMA_SYNC && osc_lock_all(win) == NCCLX_ERR_RMA_SYNC && osc_fence(win) == NCCLX_ERR_RMA_SYNC);
+        EXPECT(osc_get(win, words, 16, target, 0) == NCCLX_SUCCESS && osc_flush(win, target) == NCCLX_SUCCESS);
+        EXPECT(words[0] == words[1]);
+        words[0] = words[1] = words[0] + 1;
+        if (type == NCCLX_LOCK_EXCLUSIVE) EXPECT(osc_put(win, words, 16, target, 0) == NCCLX_SUCCESS);
+        EXPECT(osc_unlock(win, target) == NCCLX_SUCCESS);
+        if (round % 10 == 0) { /* as a reader of all */
+            EXPECT(osc_lock_all(win) == NCCLX_SUCCESS);
+            EXPECT(osc_get(win, words, 16, (me + 1) % RANKS, 0) == NCCLX_SUCCESS && osc_flush_all(win) == NCCLX_SUCCESS);
+            EXPECT(words[0] == words[1]);
+            EXPECT(osc_lock(win, NCCLX_LOCK_SHARED, me) == NCCLX_ERR_RMA_SYNC && osc_unlock(win, (me + 1) % RANKS) == NCCLX_ERR_RMA_SYNC);
+            EXPECT(osc_unlock_all(win) == NCCLX_SUCCESS);
+        }
+    }
+    EXPECT(osc_fence(win) == NCCLX_SUCCESS);
+    uint64_t expected = 0;
+    for (int r = 0; r < RANKS; r++)
+        for (uint64_t round = (uint64_t)me; round < ROUNDS; round += RANKS) expected += (round + (uint64_t)r) % 4 != 0;
+    EXPECT(*(uint64_t *)(void *)base == expected);
+    EXPECT(osc_unlock(win, me) == NCCLX_ERR_RMA_SYNC && osc_lock(win, 3, me) == NCCLX_ERR_ARG && osc_lock(win, 1, RANKS) == NCCLX_ERR_RANK);
+    /* One that does not get its turn in time, and later does. */
+    if (me == 0) EXPECT(osc_lock(win, NCCLX_LOCK_EXCLUSIVE, 1) == NCCLX_SUCCESS);
+    meet(&rank->comm);
+    rank->rt.timeout_ns = me == 2 ? 5000000 : 0;
+    if (me == 2) EXPECT(osc_lock(win, NCCLX_LOCK_SHARED, 1) == NCCLX_ERR_TIMEOUT);
+    rank->rt.timeout_ns = 0;
+    meet(&rank->comm);
+    if (me == 0) EXPECT(osc_unlock(win, 1) == NCCLX_SUCCESS);
+    EXPECT(osc_lock(win, NCCLX_LOCK_EXCLUSIVE, 1) == NCCLX_SUCCESS && osc_unlock(win, 1) == NCCLX_SUCCESS);
+    meet(&rank->comm);
+    if (me == 1) EXPECT(osc_lock(win, NCCLX_LOCK_SHARED, 2) == NCCLX_SUCCESS);
+    EXPECT(osc_win_free(win) == NCCLX_ERR_RMA_SYNC);
+    EXPECT(strstr(base_error_detail(), "rank 1 is ") != NULL);
+    if (me == 1) EXPECT(osc_unlock(win, 2) == NCCLX_SUCCESS);
+    EXPECT(osc_win_free(win) == NCCLX_SUCCESS);
+}
+
+static void locks(struct rank *rank)
+{
+    static char memory[RANKS][64] __attribute__((aligned(64)));
+    memset(memory[rank->comm.rank], 0, sizeof memory[0]);
+    locks_on(rank, NULL);
+    locks_on(rank, memory[rank->comm.rank]);
+}
+
 /* ---- Hostile messages ---------------------------------------------------------------------------------------- */
 
 static uint64_t next_random(uint64_t *state)
@@ -602,6 +674,7 @@ EVERY_WAY(wrong_arguments)
 EVERY_WAY(comparisons)
 EVERY_WAY(creation_fails_everywhere)
 EVERY_WAY(epochs)
+EVERY_WAY(locks)
 EVERY_WAY(left_behind)
 
 static void test_hostile(void **state)
@@ -618,6 +691,7 @@ int main(void)
         cmocka_unit_test(test_comparisons),   cmocka_unit_test(test_creation_fails_everywhere),
         cmocka_unit_test(test_epochs),        cmocka_unit_test(test_left_behind),
         cmocka_unit_test(test_hostile),       cmocka_unit_test(test_atomics),
+        cmocka_unit_test(test_locks),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
