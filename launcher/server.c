@@ -99,7 +99,8 @@ int server_start(const struct server_options *options, const struct server_event
     server_running = server;
     if (!server->ranks || server->event_fd < 0)
         code = base_error(NCCLX_ERR_NO_MEM, "memory or descriptors are short for the PMIx server");
-    else if ((code = start_library(options)) == NCCLX_SUCCESS && (code = server_register_job(options)))
+    else if ((code = server_exchange_create(options->launch, &server->exchange)) == NCCLX_SUCCESS &&
+             (code = start_library(options)) == NCCLX_SUCCESS && (code = server_register_job(options)))
         PMIx_server_finalize();
     if (code == NCCLX_SUCCESS) {
         *out = server;
@@ -107,6 +108,7 @@ int server_start(const struct server_options *options, const struct server_event
     }
     server_running = NULL;
     if (server->event_fd >= 0) close(server->event_fd);
+    server_exchange_free(server->exchange);
     base_free(AREA_LAUNCHER, server->ranks);
     base_free(AREA_LAUNCHER, server);
     return code;
@@ -145,6 +147,7 @@ bool server_left(struct server *server, int rank)
 void server_rank_died(struct server *server, int rank)
 {
     atomic_store(&server->ranks[rank].dead, true);
+    server_exchange_rank_died(server, rank);
 }
 
 void server_dump(struct server *server)

@@ -57,14 +57,14 @@ static bool includes_dead(const pmix_proc_t procs[], size_t count)
     return false;
 }
 
-/* All ranks are on this node: what PMIx collected here is everything. The data is ours to free. */
+/* The data is ours to free. */
 static pmix_status_t on_fence(const pmix_proc_t procs[], size_t count, const pmix_info_t info[], size_t info_count,
                               char *data, size_t bytes, pmix_modex_cbfunc_t done, void *arg)
 {
     (void)info, (void)info_count;
-    bool failed = includes_dead(procs, count);
-    done(failed ? PMIX_ERR_PROC_ABORTED : PMIX_SUCCESS, failed ? NULL : data, failed ? 0 : bytes, arg, free, data);
-    return PMIX_SUCCESS;
+    pmix_status_t status = server_exchange_fence(server_running, procs, count, data, bytes, done, arg);
+    free(data);
+    return status;
 }
 
 static pmix_status_t on_direct_modex(const pmix_proc_t *proc, const pmix_info_t info[], size_t count,
@@ -74,95 +74,27 @@ static pmix_status_t on_direct_modex(const pmix_proc_t *proc, const pmix_info_t 
     return PMIX_ERR_NOT_FOUND; /* asked only for ranks of other nodes */
 }
 
-static struct server_name **find_name(const char *key)
-{
-    struct server_name **name = &server_running->names;
-    while (*name && strncmp((*name)->key, key, PMIX_MAX_KEYLEN)) name = &(*name)->next;
-    return name;
-}
-
-static bool is_directive(const char *key)
-{
-    return !strncmp(key, "pmix", 4);
-}
-
-static pmix_status_t publish_one(const pmix_proc_t *proc, const pmix_info_t *info)
-{
-    if (*find_name(info->key)) return PMIX_ERR_DUPLICATE_KEY;
-    struct server_name *name = base_calloc(AREA_LAUNCHER, 1, sizeof *name);
-    if (!name) return PMIX_ERR_NOMEM;
-    name->owner = *proc;
-    PMIX_LOAD_KEY(name->key, info->key);
-    pmix_status_t status;
-    pmix_value_t *copy = &name->value;
-    PMIX_VALUE_XFER(status, copy, (pmix_value_t *)(uintptr_t)&info->value);
-    if (status != PMIX_SUCCESS) {
-        base_free(AREA_LAUNCHER, name);
-        return status;
-    }
-    name->next = server_running->names;
-    server_running->names = name;
-    return PMIX_SUCCESS;
-}
-
 static pmix_status_t on_publish(const pmix_proc_t *proc, const pmix_info_t info[], size_t count, pmix_op_cbfunc_t done,
                                 void *arg)
 {
-    (void)done, (void)arg;
-    for (size_t i = 0; i < count; i++) {
-        if (is_directive(info[i].key)) continue;
-        pmix_status_t status = publish_one(proc, &info[i]);
-        if (status != PMIX_SUCCESS) return status;
-    }
-    return PMIX_OPERATION_SUCCEEDED;
+    if (!find_rank(proc)) return PMIX_ERR_NOT_FOUND;
+    return server_exchange_publish(server_running, (int)proc->rank, info, count, done, arg);
 }
 
 static pmix_status_t on_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t info[], size_t count,
                                pmix_lookup_cbfunc_t done, void *arg)
 {
-    (void)proc, (void)info, (void)count;
-    size_t wanted = 0, found = 0;
-    while (keys && keys[wanted]) wanted++;
-    pmix_pdata_t *data;
-    PMIX_PDATA_CREATE(data, wanted);
-    if (wanted && !data) return PMIX_ERR_NOMEM;
-    for (size_t i = 0; i < wanted; i++) {
-        struct server_name *name = *find_name(keys[i]);
-        pmix_status_t status = PMIX_ERR_NOT_FOUND;
-        pmix_value_t *copy = &data[found].value;
-        if (name) PMIX_VALUE_XFER(status, copy, &name->value);
-        if (status != PMIX_SUCCESS) continue;
-        data[found].proc = name->owner;
-        PMIX_LOAD_KEY(data[found].key, name->key);
-        found++;
-    }
-    if (found) done(found == wanted ? PMIX_SUCCESS : PMIX_ERR_PARTIAL_SUCCESS, data, found, arg);
-    PMIX_PDATA_FREE(data, wanted);
-    return found ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND;
-}
-
-static void remove_name(struct server_name **place)
-{
-    struct server_name *name = *place;
-    *place = name->next;
-    PMIX_VALUE_DESTRUCT(&name->value);
-    base_free(AREA_LAUNCHER, name);
+    (void)info, (void)count;
+    if (!find_rank(proc)) return PMIX_ERR_NOT_FOUND;
+    return server_exchange_lookup(server_running, keys, done, arg);
 }
 
 static pmix_status_t on_unpublish(const pmix_proc_t *proc, char **keys, const pmix_info_t info[], size_t count,
                                   pmix_op_cbfunc_t done, void *arg)
 {
-    (void)info, (void)count, (void)done, (void)arg;
-    struct server_name **place = &server_running->names;
-    while (*place) {
-        bool listed = keys == NULL;
-        for (size_t i = 0; keys && keys[i]; i++) listed |= !strncmp((*place)->key, keys[i], PMIX_MAX_KEYLEN);
-        if (listed && PMIX_CHECK_PROCID(&(*place)->owner, proc))
-            remove_name(place);
-        else
-            place = &(*place)->next;
-    }
-    return PMIX_OPERATION_SUCCEEDED;
+    (void)info, (void)count;
+    if (!find_rank(proc)) return PMIX_ERR_NOT_FOUND;
+    return server_exchange_unpublish(server_running, (int)proc->rank, keys, done, arg);
 }
 
 static pmix_status_t on_connect(const pmix_proc_t procs[], size_t count, const pmix_info_t info[], size_t info_count,

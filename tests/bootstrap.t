@@ -8,6 +8,9 @@ for ranks in 2 3 8; do
     is "of each" $ranks "$(sort -u <<<"$out" | grep -c "of $ranks on ")"
 done
 
+# Programs that use PMIx themselves.
+for ranks in 1 4; do job "names of $ranks ranks are published, found and taken back" 0 -n $ranks "$mp/names"; done
+
 for variable in PMIX_NAMESPACE=x PMIX_RANK=0 PMIX_SERVER_URI41='x.0;tcp4://127.0.0.1:9'; do
     runs "a server that is named only by ${variable%%=*} is an error" 98 env "$variable" "$mp/keys"
     like "not a job of one" "cannot be reached" "$out"

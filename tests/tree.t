@@ -10,7 +10,8 @@ mapfile -t sources < <(find $folders examples tests -name '*.[ch]' -o -name '*.c
 
 # ---- Who includes whom ------------------------------------------------------------------------------------------
 
-# The folders that a folder may use, besides itself and runtime/base; of each only its interface header.
+# The folders that a folder may use, besides itself and runtime/base; of each only its interface header. The exchange of
+# keys, which only daemons use, has one of its own.
 may_use() {
     case $1 in
     runtime/base) ;;
@@ -36,7 +37,7 @@ forbidden_includes() {
         [ "$other" != "$folder" ] || continue
         if [ "$folder" = runtime/base ]; then echo "$file: base stands on nothing else, but uses $included"; continue; fi
         case " $(may_use "$folder") " in
-        *" $other "*) [ "$included" = "$other/$other.h" ] || echo "$file: $included is private to $other" ;;
+        *" $other "*) [ "$included" = "$other/$other.h" ] || [ "$folder $included" = "launcher bootstrap/kvx/kvx.h" ] || echo "$file: $included is private to $other" ;;
         *) echo "$file: $folder may not use $other" ;;
         esac
     done

@@ -38,6 +38,10 @@ mp_programs += tests/mp/lifecycle
 tests_mp_lifecycle_SOURCES = tests/mp/lifecycle.c tests/mp/check.h
 tests_mp_lifecycle_LDADD = $(MP_LIBS)
 
+mp_programs += tests/mp/names
+tests_mp_names_SOURCES = tests/mp/names.c
+tests_mp_names_LDADD = $(PMIX_LIBS)
+
 mp_programs += tests/mp/p2p
 tests_mp_p2p_SOURCES = tests/mp/p2p.c tests/mp/check.h
 tests_mp_p2p_LDADD = $(MP_LIBS)
