@@ -197,23 +197,22 @@ static int look(const struct probe *probe, bool *found, struct ncclx_message **m
     return pml_probe(probe->comm, PML_USER, probe->source, probe->tag, found, message, status);
 }
 
-static int wait_for_message(const struct probe *probe, const char *call, struct ncclx_message **message,
-                            ncclx_status_t *status)
+static int wait_for_message(const struct probe *probe, const char *call, ncclx_status_t *status)
 {
     struct ncclx_rt *rt = probe->comm->rt;
     struct base_wait wait;
     bool found = false;
     base_wait_begin(&wait, rt, call, describe_probe, probe);
-    int error = pml_probe(probe->comm, PML_USER, probe->source, probe->tag, &found, message, status);
+    int error = pml_probe(probe->comm, PML_USER, probe->source, probe->tag, &found, NULL, status);
     while (!found && !error) {
         if (base_progress(rt)) {
             error = base_wait_busy(&wait);
-            if (!error) error = pml_probe(probe->comm, PML_USER, probe->source, probe->tag, &found, message, status);
+            if (!error) error = pml_probe(probe->comm, PML_USER, probe->source, probe->tag, &found, NULL, status);
         } else {
             error = base_wait_idle(&wait);
             /* Another thread may have made the progress meanwhile. */
             if (!error && rt->threaded)
-                error = pml_probe(probe->comm, PML_USER, probe->source, probe->tag, &found, message, status);
+                error = pml_probe(probe->comm, PML_USER, probe->source, probe->tag, &found, NULL, status);
         }
     }
     base_wait_end(&wait);
@@ -230,7 +229,7 @@ API_DEFINE(int, probe)(int source, int tag, ncclx_comm_t comm, ncclx_status_t *s
     error = check_source(call.comm, source, tag);
     if (error) return api_leave(&call, error);
     if (source == NCCLX_PROC_NULL) set_null_status(status);
-    else error = wait_for_message(&probe, API_NAME, NULL, status ? status : &ignored);
+    else error = wait_for_message(&probe, API_NAME, status ? status : &ignored);
     return api_leave(&call, error);
 }
 
@@ -262,7 +261,8 @@ API_DEFINE(int, mprobe)(int source, int tag, ncclx_comm_t comm, ncclx_message_t 
 {
     struct api_call call;
     ncclx_status_t ignored;
-    struct ncclx_message *taken;
+    struct ncclx_message *taken = NULL;
+    bool found;
     int error = api_enter_comm(&call, API_NAME, comm);
     if (error) return error;
     struct probe probe = {.comm = call.comm, .source = source, .tag = tag};
@@ -274,8 +274,9 @@ API_DEFINE(int, mprobe)(int source, int tag, ncclx_comm_t comm, ncclx_message_t 
         *message = NCCLX_MESSAGE_NO_PROC;
         return api_leave(&call, NCCLX_SUCCESS);
     }
-    error = wait_for_message(&probe, API_NAME, &taken, status ? status : &ignored);
-    if (!error) error = handle_reserve(&call.rt->runtime->handles);
+    error = wait_for_message(&probe, API_NAME, status ? status : &ignored);
+    if (!error) error = handle_reserve(&call.rt->runtime->handles); /* before it is taken: else it would be lost */
+    if (!error) error = pml_probe(call.comm, PML_USER, source, tag, &found, &taken, status ? status : &ignored);
     if (!error) publish_message(call.rt, taken, message);
     return api_leave(&call, error);
 }
@@ -317,9 +318,10 @@ static int receive_message(struct api_call *call, void *buf, size_t count, ncclx
         error = base_error(NCCLX_ERR_REQUEST, "%p is not a message, or was received before", (void *)*message);
     } else {
         call->comm = pml_message_comm(*message);
+        error = pml_imrecv(buf, bytes, *message, started);
+        if (error) return error; /* it is still there */
         handle_remove(&call->rt->runtime->handles, *message);
         runtime_comm_release(call->comm);
-        error = pml_imrecv(buf, bytes, *message, started);
     }
     if (!error) *message = NCCLX_MESSAGE_NULL;
     return error;
