@@ -7,7 +7,7 @@ dist_man_MANS += \
     man/ncclx_coll_scan.3 man/ncclx_coll_scatter.3 man/ncclx_comm.3 man/ncclx_comm_dup.3 man/ncclx_errhandler.3 \
     man/ncclx_error.3 man/ncclx_group.3 man/ncclx_info.3 man/ncclx_init.3 man/ncclx_mem.3 man/ncclx_op.3 \
     man/ncclx_probe.3 man/ncclx_send.3 man/ncclx_start.3 man/ncclx_type.3 man/ncclx_version.3 man/ncclx_wait.3 \
-    man/ncclx_win_accumulate.3 man/ncclx_win_create.3 man/ncclx_win_fence.3 man/ncclx_win_lock.3 man/ncclx_win_post.3 \
+    man/ncclx_win_accumulate.3 man/ncclx_win_create.3 man/ncclx_win_fence.3 man/ncclx_win_lock.3 man/ncclx_win_plan.3 man/ncclx_win_post.3 \
     man/ncclx_win_put.3 man/ncclx_win_shared_query.3 man/ncclx_win_signal.3 man/ncclx_wtime.3 \
     man/ncclx.7 man/ncclx_coll.7 man/ncclx_env.7 man/ncclx_win.7
 

@@ -18,7 +18,7 @@ int osc_check_slot(uint64_t slots, size_t slot)
     return base_error(NCCLX_ERR_RANGE, "signal slot %zu: the window has %" PRIu64 " (info key ncclx_signal_slots)", slot, slots);
 }
 
-static int check_signal(const struct osc_target *target, const struct osc_signal *signal)
+int osc_check_signal(const struct osc_target *target, const struct osc_signal *signal)
 {
     int error = osc_check_slot(target->slot_count, signal->slot);
     if (!error && signal->op != NCCLX_SIGNAL_ADD && signal->op != NCCLX_SIGNAL_SET)
@@ -100,7 +100,7 @@ int osc_put_signal(struct ncclx_win *win, const void *origin, size_t bytes, int 
     if (rank == NCCLX_PROC_NULL) return NCCLX_SUCCESS;
     int error = osc_target_find(window, rank, &target);
     if (!error) error = osc_check_range(target, displacement, bytes, &offset);
-    if (!error) error = check_signal(target, signal);
+    if (!error) error = osc_check_signal(target, signal);
     if (error) return error;
     bool by_message = bytes > 0 && !target->memory && !target->copied;
     if (by_message) { /* one message where it fits, instead of two */
@@ -119,7 +119,7 @@ int osc_signal(struct ncclx_win *win, int rank, const struct osc_signal *signal)
     struct osc_target *target;
     if (rank == NCCLX_PROC_NULL) return NCCLX_SUCCESS;
     int error = osc_target_find(window, rank, &target);
-    if (!error) error = check_signal(target, signal);
+    if (!error) error = osc_check_signal(target, signal);
     return error ? error : raise_slot(window, target, signal);
 }
 
@@ -143,7 +143,7 @@ int osc_put_iov(struct ncclx_win *win, const ncclx_iov_t *pieces, size_t count, 
     if (rank == NCCLX_PROC_NULL) return NCCLX_SUCCESS;
     int error = osc_target_find(window, rank, &target);
     if (!error) error = check_pieces(target, pieces, count);
-    if (!error && signal) error = check_signal(target, signal);
+    if (!error && signal) error = osc_check_signal(target, signal);
     for (size_t i = 0; i < count && !error; i++) {
         if (pieces[i].bytes == 0) continue;
         target->put_open = true;

@@ -6,6 +6,7 @@ libncclx_core_la_SOURCES += \
 	osc/epochs.c \
 	osc/locks.c \
 	osc/messages.c \
+	osc/plans.c \
 	osc/requests.c \
 	osc/signals.c \
 	osc/sync.c \

@@ -68,6 +68,11 @@ int osc_wait_any(struct ncclx_win *win, const struct osc_conditions *conditions,
 int osc_wait_all(struct ncclx_win *win, const struct osc_conditions *conditions, uint64_t timeout_ns, uint64_t *seen);
 int osc_test_any(struct ncclx_win *win, const struct osc_conditions *conditions, bool *flag, size_t *index, uint64_t *seen);
 int osc_test_all(struct ncclx_win *win, const struct osc_conditions *conditions, bool *flag, uint64_t *seen);
+/* A plan ends with osc_plan_free, or with its window. */
+int osc_plan_create(struct ncclx_win *win, const ncclx_plan_piece_t *pieces, size_t count, ncclx_datatype_t type, struct ncclx_plan **plan);
+int osc_plan_start(struct ncclx_plan *plan);
+void osc_plan_free(struct ncclx_plan *plan);
+struct ncclx_win *osc_plan_win(struct ncclx_plan *plan);
 int osc_fence(struct ncclx_win *win);
 int osc_flush(struct ncclx_win *win, int target);
 int osc_flush_all(struct ncclx_win *win);

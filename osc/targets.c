@@ -144,8 +144,8 @@ void osc_targets_detach(struct osc_window *window)
 int osc_shared_query(struct ncclx_win *win, int rank, size_t *bytes, size_t *disp_unit, void **base)
 {
     struct osc_window *window = osc_window_of(win);
-    struct osc_target *target = rank >= 0 && rank < win->comm->size ? window->targets[rank] : NULL;
-    int error = target ? NCCLX_SUCCESS : osc_target_attach(window, rank, &target);
+    struct osc_target *target;
+    int error = osc_target_look_up(window, rank, &target);
     if (error) return error;
     *bytes = (size_t)target->bytes;
     *disp_unit = (size_t)target->unit;

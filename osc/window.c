@@ -77,6 +77,7 @@ static void release(struct osc_window *window)
 {
     struct ncclx_rt *rt = window->face.rt;
     osc_window_remove(rt->osc, window);
+    while (window->plans) osc_plan_free(window->plans);
     osc_epochs_release(window);
     if (window->targets) osc_targets_detach(window);
     for (int i = 0; window->incoming && i < window->face.comm->size; i++) {
@@ -207,11 +208,12 @@ static int first_open_target(const struct osc_window *window)
 static int agree_on_free(struct osc_window *window)
 {
     struct ncclx_comm *comm = window->face.comm;
-    int mine = osc_epoch_name(window) ? -1 : first_open_target(window);
+    int mine = osc_epoch_name(window) ? -1 : window->plans ? -2 : first_open_target(window);
     int *all = window->verdicts;
     int error = comm->services->allgather(comm, &mine, all, sizeof mine);
     for (int i = 0; i < comm->size && !error; i++) {
-        if (all[i] < 0)
+        if (all[i] == -2) error = base_error(NCCLX_ERR_RMA_SYNC, "window not freed: rank %d has put plans on it; free them first", i);
+        else if (all[i] < 0)
             error = base_error(NCCLX_ERR_RMA_SYNC, "window not freed: rank %d is %s", i,
                                i == comm->rank ? osc_epoch_name(window) : "inside an epoch (lock, lock_all, start or post)");
         else if (all[i] > 0)

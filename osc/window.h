@@ -96,6 +96,7 @@ struct osc_window {
     void *segment; /* memory of pml_mem_alloc that the window owns: the window's own memory if it allocated it, control, slots */
     bool locked;   /* between lock_all and unlock_all */
     int locks;     /* targets locked, also by lock_all */
+    struct ncclx_plan *plans;
     uint8_t *access; /* between start and complete: by rank, 1 for members of the group */
     struct ncclx_request **exposure; /* between post and wait: receives of "complete" */
     int exposed_to;
@@ -141,14 +142,21 @@ static inline uint64_t osc_window_id(const struct osc_window *window)
     return window->face.comm->context;
 }
 
+/* Whatever the epoch. */
+static inline int osc_target_look_up(struct osc_window *window, int rank, struct osc_target **target)
+{
+    if (__builtin_expect(rank >= 0 && rank < window->face.comm->size && window->targets[rank] != NULL, 1)) {
+        *target = window->targets[rank];
+        return NCCLX_SUCCESS;
+    }
+    return osc_target_attach(window, rank, target);
+}
+
+/* For an operation that begins now. */
 static inline int osc_target_find(struct osc_window *window, int rank, struct osc_target **target)
 {
-    if (__builtin_expect(rank >= 0 && rank < window->face.comm->size && window->targets[rank] != NULL, 1))
-        *target = window->targets[rank];
-    else {
-        int error = osc_target_attach(window, rank, target);
-        if (error) return error;
-    }
+    int error = osc_target_look_up(window, rank, target);
+    if (__builtin_expect(error, 0)) return error;
     return __builtin_expect((*target)->held_back, 0) ? osc_epoch_admit(window, *target) : NCCLX_SUCCESS;
 }
 
@@ -157,6 +165,7 @@ static inline int osc_target_find(struct osc_window *window, int rank, struct os
 /* The offset of `bytes` at a displacement in the target's window, or ERR_RANGE. */
 int osc_check_range(const struct osc_target *target, size_t displacement, size_t bytes, uint64_t *offset);
 int osc_check_slot(uint64_t slots, size_t slot);
+int osc_check_signal(const struct osc_target *target, const struct osc_signal *signal);
 /* A put that may be checked and started apart from its signal. */
 int osc_put_bytes(struct osc_window *window, struct osc_target *target, const void *origin, size_t bytes, uint64_t offset);
 int osc_get_bytes(struct osc_window *window, struct osc_target *target, void *origin, size_t bytes, uint64_t offset);

@@ -147,7 +147,8 @@ static void end_left_object(struct handle_entry *entry)
     case HANDLE_ERRHANDLER: base_free(AREA_RUNTIME, object); break; /* the communicators that used it are gone */
     case HANDLE_NONE:
     case HANDLE_COMM:
-    case HANDLE_WIN:     /* ended by osc */
+    case HANDLE_WIN:
+    case HANDLE_PLAN:    /* both ended by osc */
     case HANDLE_MESSAGE: /* ended by pml */ break;
     }
 }

@@ -16,7 +16,8 @@ enum handle_kind {
     HANDLE_MESSAGE,
     HANDLE_OP,
     HANDLE_INFO,
-    HANDLE_ERRHANDLER
+    HANDLE_ERRHANDLER,
+    HANDLE_PLAN
 };
 
 struct handle_entry {

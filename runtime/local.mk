@@ -17,6 +17,7 @@ libncclx_core_la_SOURCES += \
 	runtime/split_core.c runtime/split_core.h \
 	runtime/windows.c \
 	runtime/windows_atomics.c \
+	runtime/windows_plans.c \
 	runtime/windows_signals.c \
 	runtime/windows_sync.c
 

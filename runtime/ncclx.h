@@ -38,6 +38,7 @@ typedef struct ncclx_request *ncclx_request_t;
 typedef struct ncclx_message *ncclx_message_t;
 typedef struct ncclx_op *ncclx_op_t;
 typedef struct ncclx_win *ncclx_win_t;
+typedef struct ncclx_plan *ncclx_plan_t;
 typedef struct ncclx_info *ncclx_info_t;
 typedef struct ncclx_errhandler *ncclx_errhandler_t;
 
@@ -51,6 +52,7 @@ typedef struct ncclx_errhandler *ncclx_errhandler_t;
 #define NCCLX_MESSAGE_NULL ((ncclx_message_t)0)
 #define NCCLX_MESSAGE_NO_PROC ((ncclx_message_t)1) /* matched with NCCLX_PROC_NULL */
 #define NCCLX_WIN_NULL ((ncclx_win_t)0)
+#define NCCLX_PLAN_NULL ((ncclx_plan_t)0)
 #define NCCLX_INFO_NULL ((ncclx_info_t)0)
 #define NCCLX_ERRHANDLER_NULL ((ncclx_errhandler_t)0)
 #define NCCLX_ERRORS_ARE_FATAL ((ncclx_errhandler_t)1) /* print, then end the job (the default) */
@@ -62,6 +64,7 @@ typedef struct ncclx_errhandler *ncclx_errhandler_t;
 #define NCCLX_TAG_UB 2147483647 /* largest tag; tags start at 0 */
 #define NCCLX_UNDEFINED (-32766)
 #define NCCLX_INDEX_UNDEFINED ((size_t)-1) /* "no request": waitany, testany */
+#define NCCLX_NO_SLOT ((size_t)-1) /* "no signal": pieces of plans */
 #define NCCLX_IN_PLACE ((void *)-1)
 #define NCCLX_STATUS_IGNORE ((ncclx_status_t *)0)
 #define NCCLX_STATUSES_IGNORE ((ncclx_status_t *)0)
@@ -188,6 +191,18 @@ typedef struct ncclx_iov {
     size_t bytes;
     size_t target_disp;
 } ncclx_iov_t;
+
+/* One put of a plan. */
+typedef struct ncclx_plan_piece {
+    const void *origin;
+    const size_t *count; /* elements: read whenever the plan starts */
+    size_t most;         /* that *count will ever be */
+    int target;
+    size_t target_disp;
+    size_t slot;         /* raised after the put, as by put_signal; or NCCLX_NO_SLOT */
+    ncclx_signal_op_t op;
+    uint64_t value;
+} ncclx_plan_piece_t;
 
 typedef struct ncclx_status {
     int source;    /* rank of the sender in the communicator */
@@ -549,6 +564,15 @@ int ncclx_win_put_iov(const ncclx_iov_t *pieces, size_t count, int target, ncclx
 /* And one signal after all of them, as that of put_signal. */
 int ncclx_win_put_iov_signal(const ncclx_iov_t *pieces, size_t count, int target, ncclx_win_t win, size_t slot,
                              ncclx_signal_op_t op, uint64_t value);
+/* A plan is a list of puts that are made again and again. create checks every piece, for `most` elements, and copies the list; it is local. start
+ * reads the counts, checks them all before anything is written (COUNT: one is above its `most`), and makes the puts in order, each as put or,
+ * with a slot, put_signal: a count of 0 still raises the slot. Buffers and counts are read where the pieces say. The window cannot be freed while
+ * a plan uses it (RMA_SYNC). Errors of create: those of put and put_signal; of start and free: ARG (not a plan). */
+int ncclx_win_plan_create(const ncclx_plan_piece_t *pieces, size_t count, ncclx_datatype_t type, ncclx_win_t win,
+                          ncclx_plan_t *plan);
+int ncclx_win_plan_start(ncclx_plan_t plan);
+/* Sets *plan to NCCLX_PLAN_NULL. What was started goes on. */
+int ncclx_win_plan_free(ncclx_plan_t *plan);
 /* Atomic for each element: target element = target element op origin element, for predefined operations but AVG, and NCCLX_REPLACE. No other call
  * of this family of the same type, from whichever rank, comes between the reading and the writing of an element; puts and gets may. The
  * target makes no call. Completion as that of put. Errors: OP (a user's operation, AVG, NO_OP where nothing is fetched), TYPE. */
@@ -762,6 +786,9 @@ extern __typeof__(ncclx_win_rput) pncclx_win_rput;
 extern __typeof__(ncclx_win_rget) pncclx_win_rget;
 extern __typeof__(ncclx_win_put_iov) pncclx_win_put_iov;
 extern __typeof__(ncclx_win_put_iov_signal) pncclx_win_put_iov_signal;
+extern __typeof__(ncclx_win_plan_create) pncclx_win_plan_create;
+extern __typeof__(ncclx_win_plan_start) pncclx_win_plan_start;
+extern __typeof__(ncclx_win_plan_free) pncclx_win_plan_free;
 extern __typeof__(ncclx_win_accumulate) pncclx_win_accumulate;
 extern __typeof__(ncclx_win_get_accumulate) pncclx_win_get_accumulate;
 extern __typeof__(ncclx_win_fetch_op) pncclx_win_fetch_op;

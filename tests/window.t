@@ -41,6 +41,7 @@ forms() {
     for ranks in 2 5; do job "$1" $ranks requests 3; done
     for ranks in 1 4; do job "$1" $ranks several 20; done
     job "$1" 3 asleep 3
+    for ranks in 1 5; do job "$1" $ranks plans 7; done
 }
 
 # epochs NAME

@@ -156,6 +156,63 @@ static void several(ncclx_win_t win, unsigned char *base, uint64_t rounds)
     OK(ncclx_win_fence(win));
 }
 
+/* ---- plans: puts to everybody whose counts change from start to start --------------------------------------------- */
+
+static void plans(ncclx_win_t win, unsigned char *base, uint64_t rounds)
+{
+    const size_t part = BYTES / (size_t)size / sizeof(uint32_t);
+    uint32_t *out = need(BYTES);
+    size_t *counts = need((size_t)size * sizeof *counts);
+    ncclx_plan_piece_t *pieces = need((size_t)size * sizeof *pieces);
+    ncclx_plan_t plan, none = NCCLX_PLAN_NULL;
+    for (int to = 0; to < size; to++)
+        pieces[to] = (ncclx_plan_piece_t){.origin = out + (size_t)to * part, .count = &counts[to], .most = part, .target = to,
+                                          .target_disp = (size_t)rank * part * sizeof(uint32_t), .slot = (size_t)rank,
+                                          .op = NCCLX_SIGNAL_ADD, .value = 1};
+    OK(ncclx_win_set_errhandler(win, NCCLX_ERRORS_RETURN));
+    OK(ncclx_comm_set_errhandler(NCCLX_COMM_WORLD, NCCLX_ERRORS_RETURN));
+    OK(ncclx_win_plan_create(pieces, (size_t)size, NCCLX_UINT32, win, &plan));
+    pieces[size - 1].most = part + BYTES;
+    FAILS(ncclx_win_plan_create(pieces, (size_t)size, NCCLX_UINT32, win, &none), NCCLX_ERR_RANGE);
+    pieces[size - 1].most = SIZE_MAX;
+    FAILS(ncclx_win_plan_create(pieces, (size_t)size, NCCLX_UINT32, win, &none), NCCLX_ERR_COUNT);
+    pieces[size - 1].most = 0;
+    pieces[size - 1].slot = SLOTS;
+    FAILS(ncclx_win_plan_create(pieces, (size_t)size, NCCLX_UINT32, win, &none), NCCLX_ERR_RANGE);
+    FAILS(ncclx_win_plan_create(NULL, 1, NCCLX_UINT32, win, &none), NCCLX_ERR_ARG);
+    FAILS(ncclx_win_plan_create(pieces, 0, (ncclx_datatype_t)99, win, &none), NCCLX_ERR_TYPE);
+    memset(pieces, 0xff, (size_t)size * sizeof *pieces); /* the list was copied */
+    for (uint64_t round = 1; round <= rounds; round++) {
+        for (int to = 0; to < size; to++) counts[to] = (size_t)(round * 37 + (uint64_t)to * 11 + (uint64_t)rank) % (part + 1);
+        if (round % 3 == 0) counts[0] = 0;
+        for (size_t i = 0; i < part * (size_t)size; i++) out[i] = (uint32_t)(i % part + round * 7 + (size_t)rank);
+        OK(ncclx_win_plan_start(plan));
+        for (int from = 0; from < size; from++) {
+            OK(ncclx_win_wait_signal(win, (size_t)from, NCCLX_CMP_GE, round, -1, NULL));
+            size_t count = (size_t)(round * 37 + (uint64_t)rank * 11 + (uint64_t)from) % (part + 1);
+            if (round % 3 == 0 && rank == 0) count = 0;
+            const uint32_t *came = (const uint32_t *)(void *)base + (size_t)from * part;
+            for (size_t i = 0; i < count; i++) CHECK(came[i] == (uint32_t)(i + round * 7 + (size_t)from));
+        }
+        OK(ncclx_win_fence(win));
+    }
+    counts[size - 1] = part + 1; /* nothing is written, no slot raised */
+    FAILS(ncclx_win_plan_start(plan), NCCLX_ERR_COUNT);
+    OK(ncclx_win_fence(win));
+    OK(ncclx_win_wait_signal(win, 0, NCCLX_CMP_EQ, rounds, 0, NULL));
+    ncclx_win_t same = win;
+    FAILS(ncclx_win_free(&same), NCCLX_ERR_RMA_SYNC);
+    const ncclx_plan_t dead = plan;
+    OK(ncclx_win_plan_free(&plan));
+    CHECK(plan == NCCLX_PLAN_NULL);
+    FAILS(ncclx_win_plan_start(dead), NCCLX_ERR_ARG);
+    FAILS(ncclx_win_plan_free(&plan), NCCLX_ERR_ARG);
+    OK(ncclx_win_fence(win));
+    free(out);
+    free(counts);
+    free(pieces);
+}
+
 /* ---- asleep: a rank that has waited for long is woken by a signal ----------------------------------------------- */
 
 static void asleep(ncclx_win_t win, unsigned char *base, uint64_t rounds)
@@ -202,7 +259,7 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         window_case run;
-    } cases[] = {{"iov", iov}, {"requests", requests}, {"several", several}, {"asleep", asleep}};
+    } cases[] = {{"iov", iov}, {"requests", requests}, {"several", several}, {"asleep", asleep}, {"plans", plans}};
     const char *name = argc > 1 ? argv[1] : "";
     const uint64_t number = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     window_case run = NULL;
