@@ -44,6 +44,7 @@ static int describe_part(struct osc_window *window, struct osc_card *card)
         return pml_region_card(rt, window->base, (size_t)(card->control_offset + control_bytes(window)), &card->memory_card);
     }
     if (window->bytes) error = pml_region_card(rt, window->base, (size_t)window->bytes, &card->memory_card);
+    window->own_card = card->memory_card;
     window->plain = window->bytes && !pml_region_shareable(&card->memory_card);
     return error ? error : pml_region_card(rt, window->control, (size_t)control_bytes(window), &card->control_card);
 }
@@ -80,6 +81,7 @@ static void release(struct osc_window *window)
     while (window->plans) osc_plan_free(window->plans);
     osc_epochs_release(window);
     if (window->targets) osc_targets_detach(window);
+    pml_region_hide(rt, &window->own_card);
     for (int i = 0; window->incoming && i < window->face.comm->size; i++) {
         if (window->incoming[i]) osc_turn_forget(rt, &window->incoming[i]->turn);
         base_free(AREA_OSC, window->incoming[i]);

@@ -113,6 +113,12 @@ struct pml_held {
 #define MESSAGE_CLASSES 4
 #define AM_IDS 8
 
+/* Private memory of this process that peers may ask it to copy to and from. */
+struct pml_exposed {
+    struct pml_exposed *next;
+    uint64_t address, bytes;
+};
+
 struct pml {
     struct ncclx_rt *rt;
     struct pml_connection ***connection; /* by job rank, in chunks */
@@ -139,6 +145,7 @@ struct pml {
     struct pml_counters counters;
     struct shm *shm;           /* null: no other process can be reached by it */
     struct pml_memory *memory; /* pml_mem_alloc's */
+    struct pml_exposed *exposed;
 };
 
 extern const struct transport transport_self, transport_shm;
@@ -246,6 +253,10 @@ void pml_hold_release(struct pml *pml, size_t bytes);
 void pml_held_deliver(struct pml *pml, struct pml_comm *comm);
 void pml_held_release(struct pml *pml);
 void pml_send_simple(struct pml_connection *connection, enum protocol_kind kind, uint64_t context);
+
+/* region.c */
+bool pml_exposes(struct pml *pml, uint64_t address, size_t bytes);
+void pml_exposed_release(struct pml *pml);
 
 /* memory.c */
 void pml_memory_release(struct pml *pml);

@@ -18,8 +18,10 @@ pml_sources = \
 	pml/shm/cma.c pml/shm/cma.h \
 	pml/shm/help.c pml/shm/help.h \
 	pml/shm/neighbour.c \
+	pml/shm/offer.h \
 	pml/shm/ring.c pml/shm/ring.h \
 	pml/shm/segment.c pml/shm/segment.h \
+	pml/shm/serve.c pml/shm/serve.h \
 	pml/shm/shm.c pml/shm/shm.h \
 	pml/shm/wake.c
 libncclx_core_la_SOURCES += $(pml_sources)

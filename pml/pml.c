@@ -108,6 +108,7 @@ void pml_finalize(struct ncclx_rt *rt)
     base_free(AREA_PML, pml->connection);
     shm_stop(pml);
     pml_memory_release(pml);
+    pml_exposed_release(pml);
     pml_pool_release(pml);
     base_free(AREA_PML, pml);
     rt->pml = NULL;

@@ -62,8 +62,10 @@ struct pml_region {
     int peer;
 };
 
-/* Describes [base, base + bytes) of this rank for its peers. Valid while the memory is. */
+/* Describes [base, base + bytes) of this rank for its peers, who may use it from now on. Valid while the memory is. */
 int pml_region_card(struct ncclx_rt *rt, void *base, size_t bytes, struct pml_region_card *card);
+/* The end of a card, before the memory ends: this rank itself does no copies there for peers any more. */
+void pml_region_hide(struct ncclx_rt *rt, const struct pml_region_card *card);
 /* Whether it describes memory of pml_mem_alloc, which peers can map. */
 bool pml_region_shareable(const struct pml_region_card *card);
 /* Finds by trying how this rank reaches the memory that peer's card describes. A card that lies is ERR_TRANSPORT. */

@@ -24,6 +24,54 @@ struct region {
     size_t mapping_bytes;
 };
 
+/* ---- Memory of this rank ------------------------------------------------------------------------------------------ */
+
+static int expose(struct pml *pml, uint64_t address, size_t bytes)
+{
+    struct pml_exposed *exposed = base_alloc(AREA_PML, sizeof *exposed);
+    if (!exposed) return base_error(NCCLX_ERR_NO_MEM, "no memory");
+    *exposed = (struct pml_exposed){.next = pml->exposed, .address = address, .bytes = bytes};
+    pml->exposed = exposed;
+    return NCCLX_SUCCESS;
+}
+
+static struct pml_exposed *unlink_exposed(struct pml_exposed **at)
+{
+    struct pml_exposed *exposed = *at;
+    *at = exposed->next;
+    return exposed;
+}
+
+void pml_region_hide(struct ncclx_rt *rt, const struct pml_region_card *card)
+{
+    if (card->word[CARD_KIND] != CARD_PLAIN) return;
+    for (struct pml_exposed **at = &rt->pml->exposed; *at; at = &(*at)->next) {
+        if ((*at)->address != card->word[CARD_ADDRESS] || (*at)->bytes != card->word[CARD_BYTES]) continue;
+        base_free(AREA_PML, unlink_exposed(at));
+        return;
+    }
+}
+
+/* What was used last comes first: a program uses few windows at a time. */
+bool pml_exposes(struct pml *pml, uint64_t address, size_t bytes)
+{
+    for (struct pml_exposed **at = &pml->exposed; *at; at = &(*at)->next) {
+        uint64_t offset = address - (*at)->address; /* below its beginning: a huge number */
+        if (offset > (*at)->bytes || bytes > (*at)->bytes - offset) continue;
+        if (at == &pml->exposed) return true;
+        struct pml_exposed *found = unlink_exposed(at);
+        found->next = pml->exposed;
+        pml->exposed = found;
+        return true;
+    }
+    return false;
+}
+
+void pml_exposed_release(struct pml *pml)
+{
+    while (pml->exposed) base_free(AREA_PML, unlink_exposed(&pml->exposed));
+}
+
 int pml_region_card(struct ncclx_rt *rt, void *base, size_t bytes, struct pml_region_card *card)
 {
     const struct pml_memory *block = bytes ? pml_memory_find(rt->pml, base, bytes) : NULL;
@@ -31,7 +79,7 @@ int pml_region_card(struct ncclx_rt *rt, void *base, size_t bytes, struct pml_re
     card->word[CARD_KIND] = block ? CARD_SHAREABLE : CARD_PLAIN;
     card->word[CARD_ADDRESS] = (uint64_t)(uintptr_t)base;
     card->word[CARD_BYTES] = bytes;
-    if (!block) return NCCLX_SUCCESS;
+    if (!block) return bytes ? expose(rt->pml, card->word[CARD_ADDRESS], bytes) : NCCLX_SUCCESS;
     card->word[CARD_PROCESS] = (uint64_t)(uint32_t)getpid() << 32 | (uint32_t)block->fd;
     card->word[CARD_OFFSET] = (uint64_t)((char *)base - block->start);
     card->word[CARD_TOKEN] = block->token[0];
@@ -39,6 +87,8 @@ int pml_region_card(struct ncclx_rt *rt, void *base, size_t bytes, struct pml_re
     card->word[CARD_FILE_BYTES] = block->file_bytes;
     return NCCLX_SUCCESS;
 }
+
+/* ---- Memory of a peer ---------------------------------------------------------------------------------------------- */
 
 bool pml_region_shareable(const struct pml_region_card *card)
 {

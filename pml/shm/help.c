@@ -72,8 +72,7 @@ static int copy_piece(const struct copying *copying, unsigned piece)
     return copy_range(copying, offset, left < copying->piece_bytes ? left : copying->piece_bytes);
 }
 
-/* Why not to wait on: the helper has died, the job is being ended, or a deadline has passed. 0: wait on. */
-static int check_helper(const struct shm_channel *channel, uint64_t started_ns)
+int help_check(const struct shm_channel *channel, uint64_t started_ns)
 {
     const struct ncclx_rt *rt = channel->connection->pml->rt;
     if (kill(channel->mailbox->pid, 0) && errno == ESRCH) return ESRCH;
@@ -93,7 +92,7 @@ static int await_helper(struct shm_channel *channel, struct ring_help *help, uin
         sched_yield();
         if (rounds % HELPER_CHECK_ROUNDS) continue;
         if (!started_ns) started_ns = base_clock_ns();
-        failed = check_helper(channel, started_ns);
+        failed = help_check(channel, started_ns);
     }
     if (failed) channel->alone = true;
     return failed;

@@ -18,6 +18,9 @@ enum {
 
 /* Copies all of it. name: of the other side's request. 0 or an errno value. */
 int help_copy(struct shm_channel *channel, bool write, char *here, uint64_t there, size_t bytes, uint64_t name);
+/* Why not to wait on for a peer that is at work: it has died, the job is being ended, or a deadline has passed. 0: wait
+ * on. */
+int help_check(const struct shm_channel *channel, uint64_t started_ns);
 /* A packet asks for help. */
 void help_arrived(struct shm_channel *channel, const struct pml_packet *packet);
 

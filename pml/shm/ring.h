@@ -12,6 +12,7 @@
 #define PML_SHM_RING_H
 
 #include "pml/packet.h"
+#include "pml/shm/offer.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -33,6 +34,8 @@ struct ring_shared {
     char pad[RING_LINE_BYTES - sizeof(uint64_t)];
     struct ring_help help;
     char help_pad[RING_LINE_BYTES - sizeof(struct ring_help)];
+    struct offer offer; /* of a copy that the writer of the ring asks the reader for: see serve.c */
+    char offer_pad[RING_LINE_BYTES - sizeof(struct offer)];
     struct pml_packet line[RING_LINES];
     char payload[];
 };

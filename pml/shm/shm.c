@@ -5,6 +5,7 @@
 
 #include "pml/shm/cma.h"
 #include "pml/shm/help.h"
+#include "pml/shm/serve.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -170,6 +171,11 @@ static inline void visible(struct shm_channel *channel)
     if (unlikely(pml_sleeps(&channel->mailbox->sleeping))) shm_wake(channel->mailbox);
 }
 
+void shm_visible(struct shm_channel *channel)
+{
+    visible(channel);
+}
+
 static bool shm_eager(struct pml_connection *connection, uint64_t context, int source, int tag, const void *data,
                       size_t bytes)
 {
@@ -237,6 +243,8 @@ static inline void take(struct pml *pml, struct shm_channel *channel, const stru
     if (unlikely(!ring_look(&channel->reader, line, &payload, &bytes))) {
         pml_breach(channel->connection, "it wrote a packet whose payload lies outside its ring");
         bytes = 0;
+    } else if (unlikely(line->kind >= SERVE_WRITE)) {
+        serve_arrived(channel, line, payload, bytes);
     } else if (unlikely(line->kind >= HELP_READING)) {
         help_arrived(channel, line);
     } else {
@@ -264,6 +272,15 @@ static int shm_poll(struct pml *pml)
     return events;
 }
 
+void shm_serve_others(struct shm *shm)
+{
+    for (int i = 0; i < shm->readers; i++) {
+        struct shm_channel *channel = shm->reading[i];
+        const struct pml_packet *line = ring_peek(&channel->reader);
+        if (line && line->kind >= SERVE_WRITE) take(shm->pml, channel, line);
+    }
+}
+
 /* ---- Single copies
  * ------------------------------------------------------------------------------------------------------------ */
 
@@ -289,8 +306,10 @@ static void shm_probe(struct pml_connection *connection)
 static int copy(struct pml_connection *connection, bool write, char *here, uint64_t there, size_t bytes, uint64_t name)
 {
     struct shm_channel *channel = connection->channel;
-    int failed;
-    if (bytes >= HELP_MIN_BYTES && name && !channel->alone && !connection->pml->rt->job.oversubscribed)
+    int failed = 0;
+    if (!name && serve_copy(channel, write, here, there, bytes, &failed)) {
+        if (!failed) return NCCLX_SUCCESS;
+    } else if (bytes >= HELP_MIN_BYTES && name && !channel->alone && !connection->pml->rt->job.oversubscribed)
         failed = help_copy(channel, write, here, there, bytes, name);
     else
         failed = write ? cma_write(channel->mailbox->pid, here, there, bytes)

@@ -13,7 +13,9 @@ struct shm_channel {
     struct ring_reader reader;
     struct shm_mailbox *mailbox; /* the peer's */
     struct pml_connection *connection;
-    uint32_t help_round; /* of copies that we own */
+    uint32_t help_round;  /* of copies that we own */
+    uint32_t serve_round; /* of copies that we asked for: serve.c */
+    uint32_t serve_skip, serve_misses;
     bool alone;          /* a helper was lost: we copy without help */
     bool called;         /* the peer knows of our ring */
     bool reading;        /* the peer uses its ring to us */
@@ -42,6 +44,11 @@ struct shm {
 /* Takes the node's segment over; fd -1: there is no other rank. */
 int shm_start(struct pml *pml, int fd);
 void shm_stop(struct pml *pml);
+
+/* shm.c: after a packet was written: the peer may have to be told, or woken. */
+void shm_visible(struct shm_channel *channel);
+/* Does the copies that peers wait for at this moment (serve.h), and nothing else. */
+void shm_serve_others(struct shm *shm);
 
 /* neighbour.c: the segment of the node where a job rank is, and the rank's index there; opened on first use.
  * ERR_UNREACHABLE: another kernel. */

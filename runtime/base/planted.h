@@ -19,6 +19,11 @@ enum planted_bug {
     BUG_ANNOUNCEMENT_NOT_USED_UP, /* an eager message leaves the announcement that its receive made */
     BUG_WITHDRAWN_UNSEEN,         /* a cancelled announcement is confirmed before it is taken back */
     BUG_HELD_NOT_RELEASED,        /* bytes of unexpected messages are not given back */
+    /* offers of work: pml/shm/offer */
+    BUG_OFFER_ACCEPTED_LATE,  /* an offer is accepted that was withdrawn */
+    BUG_OFFER_WITHDRAWN_LATE, /* an offer counts as withdrawn that was accepted */
+    BUG_OFFER_ENDED_EARLY,    /* an accepted offer looks done before its work is */
+    BUG_OFFER_NOT_FREED,      /* a withdrawn offer stays withdrawn when its description is found */
     /* schedules: coll/executor, coll/schedule */
     BUG_DEPENDENCY_IGNORED,        /* a step starts before what it depends on */
     BUG_REUSE_IGNORED,             /* memory is written while an earlier step still reads it */

@@ -7,6 +7,10 @@ tests_sim_matching_SOURCES = tests/sim/matching.c pml/match.c pml/protocol.c $(S
 tests_sim_matching_CPPFLAGS = $(SIM_CPPFLAGS)
 EXTRA_DIST += $(SIM_ENGINE)
 
+sim_tests += tests/sim/offer
+tests_sim_offer_SOURCES = tests/sim/offer.c $(SIM_ENGINE)
+tests_sim_offer_CPPFLAGS = $(SIM_CPPFLAGS)
+
 sim_tests += tests/sim/coll
 tests_sim_coll_SOURCES = tests/sim/coll.c tests/sim/coll_data.c tests/sim/coll_data.h tests/sim/coll_world.c \
 	tests/sim/coll_world.h $(SIM_ENGINE) \

@@ -1,6 +1,7 @@
 /* pml.c - messages between ranks of one process, over the real rings. */
 #include "tests/unit/pml_world.h"
 
+#include "pml/shm/serve.h"
 #include "pml/shm/shm.h"
 
 #include <setjmp.h>
@@ -575,6 +576,49 @@ static void hostile_cards(void **state)
     world_close(&world);
 }
 
+/* Asks rank 1 to write one byte; what became of it. */
+static enum offer_progress ask_to_write(uint32_t round, const void *address, size_t bytes)
+{
+    struct pml_connection *connection;
+    char data[64] = "?";
+    assert_int_equal(pml_connection_to(world.rt[0].pml, 1, &connection), 0);
+    struct shm_channel *channel = connection->channel;
+    struct pml_packet packet = {.kind = SERVE_WRITE, .context = (uint64_t)(uintptr_t)address, .source = (int32_t)round};
+    struct pml_payload payload = {.first = data, .first_bytes = bytes};
+    assert_true(transport_shm.post(connection, &packet, &payload));
+    world_progress(&world);
+    enum offer_progress progress = offer_look(&channel->writer.shared->offer, round);
+    if (progress == OFFER_DECLINED) offer_forget(&channel->writer.shared->offer, round);
+    return progress;
+}
+
+/* A peer gets what this rank exposes, and nothing beside it. */
+static void service_refused(void **state)
+{
+    (void)state;
+    struct pml_region_card card, other;
+    char memory[300];
+    memset(memory, 'x', sizeof memory);
+    world_open(&world, 2, NULL);
+    assert_int_equal(ask_to_write(1, memory + 100, 64), OFFER_DECLINED);
+    assert_int_equal(pml_region_card(&world.rt[1], memory + 100, 100, &card), 0);
+    assert_int_equal(pml_region_card(&world.rt[1], memory + 250, 10, &other), 0);
+    assert_int_equal(ask_to_write(2, memory + 100, 64), OFFER_DONE);
+    assert_int_equal(memory[100], '?');
+    assert_int_equal(ask_to_write(3, memory + 99, 64), OFFER_DECLINED);
+    assert_int_equal(ask_to_write(4, memory + 137, 64), OFFER_DECLINED);
+    assert_int_equal(ask_to_write(5, memory + 200, 64), OFFER_DECLINED);
+    assert_int_equal(ask_to_write(6, (void *)UINTPTR_MAX, 64), OFFER_DECLINED);
+    assert_int_equal(ask_to_write(9, memory + 100, 64), OFFER_OPEN); /* not the next round: ignored */
+    assert_int_equal(ask_to_write(7, memory + 136, 64), OFFER_DONE);
+    pml_region_hide(&world.rt[1], &card);
+    assert_int_equal(ask_to_write(8, memory + 100, 64), OFFER_DECLINED);
+    for (int i = 0; i < 300; i++) assert_true(memory[i] != '?' || i == 100 || i == 136);
+    assert_int_equal(memory[99], 'x');
+    assert_int_equal(memory[200], 'x');
+    world_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -597,6 +641,7 @@ int main(void)
         cmocka_unit_test(owner_ends_first),
         cmocka_unit_test(too_much_memory),
         cmocka_unit_test(hostile_cards),
+        cmocka_unit_test(service_refused),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

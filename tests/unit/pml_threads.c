@@ -190,6 +190,61 @@ static void lost_helper(void **state)
     free(out);
 }
 
+struct looking {
+    struct ncclx_rt *rt;
+    atomic_bool stop;
+};
+
+static void *look(void *arg)
+{
+    struct looking *looking = arg;
+    while (!atomic_load(&looking->stop)) base_progress(looking->rt);
+    return NULL;
+}
+
+/* Memory of a peer is written and read while its owner looks, and while it does not. */
+static void serve(char **environment, bool allocated)
+{
+    static const size_t bytes[] = {1, 8, 40, 41, 1000, 8192, 8193, 30000, 100000, 3000000};
+    static char out[3000000], in[3000000], plain[3000100];
+    void *memory = plain;
+    struct pml_region_card card;
+    struct pml_region *region;
+    pthread_t thread;
+    world_open(&world, 2, environment);
+    if (allocated) assert_int_equal(pml_mem_alloc(&world.rt[1], sizeof plain, &memory), 0);
+    struct looking looking = {.rt = &world.rt[1]};
+    assert_int_equal(pml_region_card(&world.rt[1], memory, sizeof plain, &card), 0);
+    assert_int_equal(pml_region_attach(&world.rt[0], 1, &card, &region), 0);
+    for (int round = 0; round < 400; round++) {
+        size_t n = bytes[(size_t)round % (sizeof bytes / sizeof bytes[0])];
+        bool looks = round / 100 % 2 == 0;
+        memset(out, round + 1, n);
+        if (round % 100 == 0 && looks) {
+            atomic_store(&looking.stop, false);
+            assert_int_equal(pthread_create(&thread, NULL, look, &looking), 0);
+        }
+        assert_int_equal(pml_region_write(&world.rt[0], region, (size_t)round % 50, out, n), 0);
+        assert_int_equal(pml_region_read(&world.rt[0], region, (size_t)round % 50, in, n), 0);
+        assert_memory_equal(in, out, n);
+        if (round % 100 == 99 && looks) {
+            atomic_store(&looking.stop, true);
+            pthread_join(thread, NULL);
+        }
+    }
+    pml_region_detach(&world.rt[0], region);
+    pml_region_hide(&world.rt[1], &card);
+    world_close(&world);
+}
+
+static void served_copies(void **state)
+{
+    char *no_direct[] = {"NCCLX_SHM_DIRECT=0", NULL};
+    (void)state;
+    serve(NULL, false);
+    serve(no_direct, true); /* the owner declines */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +253,7 @@ int main(void)
         cmocka_unit_test(sleeping_receiver),
         cmocka_unit_test(two_sleepers),
         cmocka_unit_test(lost_helper),
+        cmocka_unit_test(served_copies),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
