@@ -144,6 +144,8 @@ static int agree_on_agent(struct osc_window *window)
         if (all[i] < 0) error = base_error(-all[i], "the window was not made: rank %d cannot reach its neighbour", i);
         messages |= all[i] > 0;
     }
+    window->answered = messages;
+    window->agreed = true;
     if (error || !messages) return error;
     error = base_agent_start(window->face.rt);
     if (error)
@@ -169,13 +171,26 @@ static struct osc_window *new_window(struct ncclx_comm *comm)
     return NULL;
 }
 
-int osc_win_create(struct ncclx_comm *comm, void *base, size_t bytes, size_t disp_unit, size_t slots, void **allocated,
-                   struct ncclx_win **win)
+/* Everything that a rank needs to tell the others how it fares, so that none is left waiting. */
+int osc_win_reserve(struct ncclx_comm *comm, struct ncclx_win **win)
+{
+    struct osc_window *window = new_window(comm);
+    if (!window) return base_error(NCCLX_ERR_NO_MEM, "no memory to make a window of %d ranks", comm->size);
+    *win = &window->face;
+    return NCCLX_SUCCESS;
+}
+
+void osc_win_abandon(struct ncclx_win *win)
+{
+    if (win) release(osc_window_of(win));
+}
+
+int osc_win_create(struct ncclx_win *win, struct ncclx_comm *comm, void *base, size_t bytes, size_t disp_unit, size_t slots,
+                   void **allocated)
 {
     struct osc_card card = {.version = 0};
-    struct osc_window *window = new_window(comm);
-    if (!window) /* the table of cards is what is short: no agreement without it */
-        return base_error(NCCLX_ERR_NO_MEM, "no memory to make a window of %d ranks", comm->size);
+    struct osc_window *window = osc_window_of(win);
+    win->comm = comm;
     window->base = base;
     window->bytes = bytes;
     window->unit = disp_unit;
@@ -192,7 +207,6 @@ int osc_win_create(struct ncclx_comm *comm, void *base, size_t bytes, size_t dis
         return error;
     }
     if (allocated) *allocated = window->base;
-    *win = &window->face;
     return NCCLX_SUCCESS;
 }
 

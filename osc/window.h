@@ -94,6 +94,7 @@ struct osc_window {
     uint64_t *slots;
     bool plain;    /* base is not shareable memory */
     struct pml_region_card own_card; /* of base; all zero: none */
+    bool agreed, answered; /* whether all ranks answer messages while they compute is known; they do */
     void *segment; /* memory of pml_mem_alloc that the window owns: the window's own memory if it allocated it, control, slots */
     bool locked;   /* between lock_all and unlock_all */
     int locks;     /* targets locked, also by lock_all */

@@ -50,12 +50,16 @@ static int make(struct ncclx_comm *comm, const struct win_request *request, int 
                 ncclx_win_t *win)
 {
     struct ncclx_comm *own;
-    struct ncclx_win *made;
+    struct ncclx_win *made = NULL;
+    if (!error) error = osc_win_reserve(comm, &made);
     int checked = coll_check_call(comm, request->function, request->call, slots, error);
-    if (comm->rt->check && checked) return checked; /* the others know, too */
-    error = runtime_comm_dup(comm, error, &own);
-    if (error) return error;
-    error = osc_win_create(own, request->base, request->bytes, request->disp_unit, slots, allocated, &made);
+    if (comm->rt->check && checked) error = checked; /* the others know, too */
+    else error = runtime_comm_dup(comm, error, &own);
+    if (error) {
+        osc_win_abandon(made);
+        return error;
+    }
+    error = osc_win_create(made, own, request->base, request->bytes, request->disp_unit, slots, allocated);
     if (error) {
         runtime_comm_free(own);
         return error;

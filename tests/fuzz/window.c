@@ -176,7 +176,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     memset(memory, 0x5a, sizeof memory);
     memset(got, 0x5a, sizeof got);
     base_log_levels[AREA_OSC] = LOG_NONE;
-    if (osc_init(&rt) || osc_win_create(&comm, memory + MARGIN, BYTES, 1, 3, NULL, &win)) abort();
+    if (osc_init(&rt) || osc_win_reserve(&comm, &win) || osc_win_create(win, &comm, memory + MARGIN, BYTES, 1, 3, NULL)) abort();
     if (osc_put(win, memory + MARGIN, 100, 1, 0) || osc_get(win, got + MARGIN, BYTES, 1, 0) || osc_signal(win, 1, &signal)) abort();
     osc_message_flush_start(osc_window_of(win), osc_window_of(win)->targets[1]);
     feed(&rt, data, bytes);

@@ -288,12 +288,21 @@ static void run_all_ways(void (*function)(struct rank *rank))
     run_with(function, PML_ACCESS_MESSAGE, PML_ACCESS_MESSAGE);
 }
 
+static int create(struct ncclx_comm *comm, void *memory, size_t bytes, size_t unit, size_t slots, void **base, struct ncclx_win **win)
+{
+    struct ncclx_win *made = NULL;
+    int error = osc_win_reserve(comm, &made);
+    if (!error) error = osc_win_create(made, comm, memory, bytes, unit, slots, base);
+    if (!error) *win = made;
+    return error;
+}
+
 /* An allocated window on even calls, else one over `memory`. */
 static struct ncclx_win *make_window(struct rank *rank, void *memory, size_t bytes, size_t unit, char **base)
 {
     struct ncclx_win *win = NULL;
     void *allocated = NULL;
-    EXPECT(osc_win_create(&rank->comm, memory, bytes, unit, SLOTS, &allocated, &win) == NCCLX_SUCCESS);
+    EXPECT(create(&rank->comm, memory, bytes, unit, SLOTS, &allocated, &win) == NCCLX_SUCCESS);
     *base = allocated;
     return win;
 }
@@ -513,11 +522,15 @@ static void creation_fails_everywhere(struct rank *rank)
     struct ncclx_win *win = NULL;
     void *base = NULL;
     int me = rank->comm.rank;
-    EXPECT(osc_win_create(&rank->comm, NULL, 64, me == 1 ? 0 : 1, SLOTS, &base, &win) == NCCLX_ERR_ARG);
+    EXPECT(create(&rank->comm, NULL, 64, me == 1 ? 0 : 1, SLOTS, &base, &win) == NCCLX_ERR_ARG);
     EXPECT(strstr(base_error_detail(), me == 1 ? "disp_unit" : "rank 1") != NULL);
-    EXPECT(osc_win_create(&rank->comm, NULL, 64, 1, me == 2 ? SLOTS + 1 : SLOTS, &base, &win) == NCCLX_ERR_MISMATCH);
-    EXPECT(osc_win_create(&rank->comm, NULL, me == 0 ? SIZE_MAX : 64, 1, SLOTS, &base, &win) == NCCLX_ERR_NO_MEM);
+    EXPECT(create(&rank->comm, NULL, 64, 1, me == 2 ? SLOTS + 1 : SLOTS, &base, &win) == NCCLX_ERR_MISMATCH);
+    EXPECT(create(&rank->comm, NULL, me == 0 ? SIZE_MAX : 64, 1, SLOTS, &base, &win) == NCCLX_ERR_NO_MEM);
     EXPECT(win == NULL);
+    /* A rank that could not even begin tells the others before; what they had reserved is given back. */
+    EXPECT(osc_win_reserve(&rank->comm, &win) == NCCLX_SUCCESS);
+    osc_win_abandon(win);
+    osc_win_abandon(NULL);
 }
 
 static void epochs(struct rank *rank)
