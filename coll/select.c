@@ -32,15 +32,15 @@ static const struct coll_algorithm bcast_table[] = {
     {0},
 };
 static const struct coll_algorithm reduce_table[] = {
-    {"shared", NULL, shared_reduce, 2, 2, 8 * KIB, false},
+    {"shared", NULL, shared_reduce, 2, 2, 16 * KIB, false},
     {"shared", NULL, shared_reduce, 3, ANY_RANKS, 512 * KIB, false},
-    {"binomial", reduce_binomial, NULL, 2, 2, 512 * KIB, false},
+    {"binomial", reduce_binomial, NULL, 2, 2, 64 * KIB, false},
     {"binomial", reduce_binomial, NULL, 3, ANY_RANKS, 8 * KIB, false},
     {"rabenseifner", reduce_rabenseifner, NULL, 2, ANY_RANKS, ANY_SIZE, false},
     {0},
 };
 static const struct coll_algorithm allreduce_table[] = {
-    {"shared", NULL, shared_allreduce, 2, 2, 6 * KIB, false},
+    {"shared", NULL, shared_allreduce, 2, 2, 16 * KIB, false},
     {"shared", NULL, shared_allreduce, 3, ANY_RANKS, 512 * KIB, false},
     {"recursive_doubling", allreduce_recursive_doubling, NULL, 2, 2, 512 * KIB, false},
     {"recursive_doubling", allreduce_recursive_doubling, NULL, 3, ANY_RANKS, 4 * KIB, false},
@@ -51,7 +51,7 @@ static const struct coll_algorithm allreduce_table[] = {
     {0},
 };
 static const struct coll_algorithm allgather_table[] = {
-    {"shared", NULL, shared_allgather, 2, 2, 12 * KIB, false},
+    {"shared", NULL, shared_allgather, 2, 2, 32 * KIB, false},
     {"shared", NULL, shared_allgather, 3, ANY_RANKS, 4096 * KIB, false},
     {"bruck", allgather_bruck, NULL, 3, ANY_RANKS, 4 * KIB, false},
     {"recursive_doubling", allgather_recursive_doubling, NULL, 3, ANY_RANKS, 128 * KIB, false},
@@ -60,7 +60,7 @@ static const struct coll_algorithm allgather_table[] = {
     {0},
 };
 static const struct coll_algorithm alltoall_table[] = {
-    {"shared", NULL, shared_alltoall, 2, 2, 4 * KIB, false},
+    {"shared", NULL, shared_alltoall, 2, 2, 16 * KIB, false},
     {"shared", NULL, shared_alltoall, 3, ANY_RANKS, 32 * KIB, false},
     {"bruck", alltoall_bruck, NULL, 8, ANY_RANKS, 128, false},
     {"direct", alltoall_direct, NULL, 3, ANY_RANKS, 1024 * KIB, false},
@@ -69,7 +69,7 @@ static const struct coll_algorithm alltoall_table[] = {
 };
 
 static const struct coll_algorithm allgatherv_table[] = {
-    {"shared", NULL, shared_allgatherv, 2, 2, 12 * KIB, false},
+    {"shared", NULL, shared_allgatherv, 2, 2, 32 * KIB, false},
     {"shared", NULL, shared_allgatherv, 3, ANY_RANKS, 4096 * KIB, false},
     {"recursive_doubling", allgather_recursive_doubling, NULL, 3, ANY_RANKS, 128 * KIB, false},
     {"ring", allgather_ring, NULL, 2, ANY_RANKS, ANY_SIZE, false},
@@ -84,7 +84,7 @@ static const struct coll_algorithm alltoallv_table[] = {
 };
 /* Of reduce_scatter_block too. With few ranks straight messages are as good as fewer of them, and copy nothing. */
 static const struct coll_algorithm reduce_scatter_table[] = {
-    {"shared", NULL, shared_reduce_scatter, 2, 2, 8 * KIB, false},
+    {"shared", NULL, shared_reduce_scatter, 2, 2, 16 * KIB, false},
     {"shared", NULL, shared_reduce_scatter, 3, ANY_RANKS, 512 * KIB, false},
     {"halving", reduce_scatter_halving, NULL, 5, ANY_RANKS, 8 * KIB, false},
     {"direct", reduce_scatter_direct, NULL, 2, 16, ANY_SIZE, false},
@@ -94,7 +94,7 @@ static const struct coll_algorithm reduce_scatter_table[] = {
     {0},
 };
 static const struct coll_algorithm gather_table[] = {
-    {"shared", NULL, shared_gather, 2, 2, 8 * KIB, false},
+    {"shared", NULL, shared_gather, 2, 2, 16 * KIB, false},
     {"shared", NULL, shared_gather, 3, ANY_RANKS, 64 * KIB, false},
     {"binomial", gather_binomial, NULL, 4, ANY_RANKS, 2 * KIB, false},
     {"linear", gather_linear, NULL, 2, ANY_RANKS, ANY_SIZE, false},
@@ -105,7 +105,7 @@ static const struct coll_algorithm gatherv_table[] = {
     {0},
 };
 static const struct coll_algorithm scatter_table[] = {
-    {"shared", NULL, shared_scatter, 2, 2, 4 * KIB, false},
+    {"shared", NULL, shared_scatter, 2, 2, 16 * KIB, false},
     {"shared", NULL, shared_scatter, 3, ANY_RANKS, 32 * KIB, false},
     {"binomial", scatter_binomial, NULL, 4, ANY_RANKS, 2 * KIB, false},
     {"linear", scatter_linear, NULL, 2, ANY_RANKS, ANY_SIZE, false},

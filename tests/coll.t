@@ -48,6 +48,8 @@ for ((i = 0; i < 4; i++)); do
     done
 done
 
+for ranks in 2 3; do runs "blocks, large, $ranks ranks" 0 ncclxrun -n $ranks "$blocks" large; done
+
 # Where peers' memory cannot be mapped, messages do it all.
 runs "no direct access" 0 env NCCLX_SHM_DIRECT=off ncclxrun -n 3 "$program" 6
 

@@ -3,6 +3,7 @@
  * rank alone computes; and calls with wrong arguments. Prints nothing when all is well.
  *
  *     coll_blocks [COUNTS]     how many of the counts below are tried
+ *     coll_blocks large        a million elements; blocks beyond 2^32 elements; the bits of float sums
  */
 #include <ncclx.h>
 
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define MOST_RANKS 64
 #define CANARY_BYTES 64
@@ -498,10 +500,67 @@ static void wrong_arguments(void)
     ncclx_comm_set_errhandler(NCCLX_COMM_WORLD, NCCLX_ERRORS_ARE_FATAL);
 }
 
+/* ---- Large ------------------------------------------------------------------------------------------------------- */
+
+static void a_million(void)
+{
+    for (int kind = 0; kind < KINDS; kind++) {
+        for (int in_place = 0; in_place < 2; in_place++) {
+            struct call call = {.kind = (enum kind)kind, .comm = NCCLX_COMM_WORLD, .count = 1000000, .in_place = in_place};
+            run(&call);
+        }
+    }
+}
+
+/* Each rank gives a block that lies beyond 2^32 elements to the next one; memory between blocks is never touched. */
+static void far_blocks(int rank, int size)
+{
+    enum { COUNT = 5000 };
+    struct call call = {.kind = ALLTOALLV, .rank = rank, .size = size, .count = COUNT};
+    size_t far = (size_t)5 << 30, bytes = far + COUNT;
+    size_t sendcounts[MOST_RANKS] = {0}, recvcounts[MOST_RANKS] = {0}, displs[MOST_RANKS];
+    char *send = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *recv = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    int mapped = send != MAP_FAILED && recv != MAP_FAILED, all_mapped = 0;
+    must(&call, ncclx_coll_allreduce(&mapped, &all_mapped, 1, NCCLX_INT32, NCCLX_MIN, NCCLX_COMM_WORLD));
+    if (!all_mapped) return; /* a small machine */
+    for (int i = 0; i < size; i++) displs[i] = far;
+    sendcounts[(rank + 1) % size] = recvcounts[(rank + size - 1) % size] = COUNT;
+    for (int again = 0; again < 6; again++) { /* by messages, then in shared memory */
+        memset(send + far, rank * 16 + again, COUNT);
+        must(&call, ncclx_coll_alltoallv(send, sendcounts, displs, recv, recvcounts, displs, NCCLX_INT8, NCCLX_COMM_WORLD));
+        for (size_t i = 0; i < COUNT; i++)
+            if (recv[far + i] != (char)((rank + size - 1) % size * 16 + again)) fail(&call, "far element %zu is wrong", i);
+    }
+    munmap(send, bytes);
+    munmap(recv, bytes);
+}
+
+/* The same call gives the same bits, the first time as later. */
+static void repeated_sums(int rank, int size)
+{
+    static const size_t counts[] = {1, 50, 3000, 40000};
+    for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
+        size_t all = counts[c] * (size_t)size;
+        struct call call = {.kind = REDUCE_SCATTER_BLOCK, .rank = rank, .size = size, .count = counts[c]};
+        float *in = malloc(all * sizeof *in), *out = malloc(2 * counts[c] * sizeof *out), *first = out + counts[c];
+        if (!in || !out) exit(99);
+        for (size_t i = 0; i < all; i++) in[i] = (float)(i % 1009 + 3 * (size_t)rank) / 7.0f;
+        for (int again = 0; again < 6; again++) {
+            must(&call, ncclx_coll_reduce_scatter_block(in, out, counts[c], NCCLX_FLOAT, NCCLX_SUM, NCCLX_COMM_WORLD));
+            if (!again) memcpy(first, out, counts[c] * sizeof *out);
+            if (memcmp(first, out, counts[c] * sizeof *out)) fail(&call, "other bits when repeated");
+        }
+        free(in);
+        free(out);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const size_t counts[] = {0, 1, 7, 255, 257, 3000, 70000};
-    size_t count_count = argc > 1 ? (size_t)atoi(argv[1]) : sizeof counts / sizeof counts[0];
+    int large = argc > 1 && !strcmp(argv[1], "large");
+    size_t count_count = argc > 1 && !large ? (size_t)atoi(argv[1]) : sizeof counts / sizeof counts[0];
     ncclx_comm_t reversed;
     int rank, size;
     if (count_count > sizeof counts / sizeof counts[0] || ncclx_init(&argc, &argv)) return 2;
@@ -509,11 +568,17 @@ int main(int argc, char **argv)
     ncclx_comm_size(NCCLX_COMM_WORLD, &size);
     if (size > MOST_RANKS || ncclx_op_create(compose, 0, NULL, &ordered_op)) return 2;
     if (ncclx_comm_split(NCCLX_COMM_WORLD, 0, size - rank, &reversed)) return 2;
-    each_call(NCCLX_COMM_WORLD, counts, count_count);
-    each_call(reversed, counts, 3);
-    in_any_order(reversed);
-    given_up();
-    wrong_arguments();
+    if (large) {
+        a_million();
+        far_blocks(rank, size);
+        repeated_sums(rank, size);
+    } else {
+        each_call(NCCLX_COMM_WORLD, counts, count_count);
+        each_call(reversed, counts, 3);
+        in_any_order(reversed);
+        given_up();
+        wrong_arguments();
+    }
     if (ncclx_comm_free(&reversed) || ncclx_op_free(&ordered_op)) return 2;
     return ncclx_finalize() != NCCLX_SUCCESS;
 }

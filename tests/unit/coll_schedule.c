@@ -1,5 +1,6 @@
 /* coll_schedule.c - every algorithm, for every number of ranks, root and count, over a network that delivers in
  * random order, against a serial reference with canaries around all buffers. */
+#include "coll/blocks.h"
 #include "tests/sim/coll_data.h"
 
 #include <setjmp.h>
@@ -316,6 +317,30 @@ static void test_split(void **state)
     }
 }
 
+/* Beyond 2^32 elements, and with displacements left out. */
+static void test_far_blocks(void **state)
+{
+    (void)state;
+    size_t counts[] = {(size_t)3 << 31, 5, (size_t)1 << 33}, displs[] = {(size_t)1 << 34, 0, 7}, *memory;
+    struct coll_problem p = {.size = 3, .element_bytes = 16, .send = {counts, displs}, .recv = {counts, NULL}};
+    struct coll_blocks packed = {counts, NULL}, placed = {counts, displs};
+    assert_int_equal(blocks_keep(&p, &memory), NCCLX_SUCCESS);
+    assert_int_equal(problem_send_block(&p, 0).offset, (size_t)1 << 38);
+    assert_int_equal(problem_send_block(&p, 0).bytes, (size_t)3 << 35);
+    assert_int_equal(problem_recv_block(&p, 1).offset, (size_t)3 << 35);
+    assert_int_equal(problem_recv_block(&p, 2).offset, ((size_t)3 << 35) + 80);
+    assert_int_equal(problem_recv_block(&p, 2).bytes, (size_t)1 << 37);
+    assert_int_equal(blocks_total(&p.recv, 3), ((size_t)3 << 31) + 5 + ((size_t)1 << 33));
+    assert_true(blocks_same(&p.recv, &packed, 3) && blocks_same(&p.send, &placed, 3));
+    assert_false(blocks_same(&p.recv, &placed, 3) || blocks_same(&p.send, &packed, 3));
+    counts[1]++;
+    assert_false(blocks_same(&p.recv, &packed, 3));
+    assert_false(blocks_same(&p.recv, &(struct coll_blocks){NULL, NULL}, 3));
+    base_free(AREA_COLL, memory);
+    p = (struct coll_problem){.size = 3, .bytes = (size_t)1 << 33};
+    assert_int_equal(problem_recv_block(&p, 2).offset, (size_t)1 << 34);
+}
+
 static void test_tags(void **state)
 {
     (void)state;
@@ -349,6 +374,7 @@ int main(void)
         cmocka_unit_test(test_forced),
         cmocka_unit_test(test_configuration_names_them_all),
         cmocka_unit_test(test_split),
+        cmocka_unit_test(test_far_blocks),
         cmocka_unit_test(test_tags),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
