@@ -15,10 +15,25 @@ static inline void set_status(ncclx_status_t *status, const ncclx_status_t *valu
     if (status) *status = *value;
 }
 
+/* Requests are kept for later operations, so one that was taken back can be told from one in use until it serves again. */
+static inline int result_of(const struct ncclx_request *request)
+{
+    return API_UNLIKELY(request->collected) ? NCCLX_ERR_REQUEST : request->status.error;
+}
+
+static int drop_stale(ncclx_request_t *handle, ncclx_status_t *status)
+{
+    *handle = NCCLX_REQUEST_NULL;
+    set_status(status, &empty_status);
+    if (status) status->error = NCCLX_ERR_REQUEST;
+    return NCCLX_ERR_REQUEST;
+}
+
 /* Takes a complete request from the program: its result, and *handle null (a persistent one becomes inactive). */
 static inline int collect(ncclx_request_t *handle, ncclx_status_t *status)
 {
     struct ncclx_request *request = *handle;
+    if (API_UNLIKELY(request->collected)) return drop_stale(handle, status);
     int error = request->status.error;
     set_status(status, &request->status);
     if (API_UNLIKELY(request->persistent)) {
@@ -26,28 +41,38 @@ static inline int collect(ncclx_request_t *handle, ncclx_status_t *status)
         return error;
     }
     *handle = NCCLX_REQUEST_NULL;
+    request->collected = true;
     runtime_comm_release(request->comm);
     request->kind->release(request);
     return error;
+}
+
+static int stale(const struct ncclx_request *request)
+{
+    return base_error(NCCLX_ERR_REQUEST, "request %p was completed or freed before: is the handle a copy?", (const void *)request);
 }
 
 /* The failure of an operation may have been found long ago, or by another thread: the sentence is made anew. */
 static int operation_failed(const struct ncclx_request *request)
 {
     char what[256] = "";
+    if (request->collected) return stale(request);
     request->kind->describe(request, what, sizeof what);
     if (request->status.error == NCCLX_ERR_TRUNCATE)
         return base_error(NCCLX_ERR_TRUNCATE, "%s failed: the message has %zu bytes", what, request->status.bytes);
     return base_error(request->status.error, "%s failed: %s", what, base_error_string(request->status.error));
 }
 
+static void note_failure(struct api_call *call, const struct ncclx_request *request)
+{
+    operation_failed(request);
+    call->comm = request->collected ? NULL : request->comm;
+}
+
 /* As collect, with the detail recorded and the communicator noted whose handler answers. */
 static int collect_with_detail(struct api_call *call, ncclx_request_t *handle, ncclx_status_t *status)
 {
-    if (API_UNLIKELY((*handle)->status.error)) {
-        operation_failed(*handle);
-        call->comm = (*handle)->comm;
-    }
+    if (API_UNLIKELY(result_of(*handle))) note_failure(call, *handle);
     return collect(handle, status);
 }
 
@@ -102,6 +127,7 @@ API_DEFINE(int, request_get_status)(ncclx_request_t request, int *flag, ncclx_st
     int error = api_enter(&call, API_NAME);
     if (error) return error;
     error = api_check_out(flag, "flag");
+    if (!error && !is_idle(request) && request->collected) error = stale(request);
     if (error) return api_leave(&call, error);
     *flag = is_idle(request) || is_complete_now(call.rt, request);
     if (*flag) set_status(status, is_idle(request) ? &empty_status : &request->status);
@@ -159,10 +185,9 @@ static void describe_list(const void *arg, char *text, size_t bytes)
 static void collect_one(struct api_call *call, ncclx_request_t *handle, ncclx_status_t *status, size_t index,
                         size_t *failed)
 {
-    if (API_UNLIKELY((*handle)->status.error) && (*failed)++ == 0) {
-        operation_failed(*handle);
+    if (API_UNLIKELY(result_of(*handle)) && (*failed)++ == 0) {
+        note_failure(call, *handle);
         base_error_context(NCCLX_ERR_IN_STATUS, "request %zu", index);
-        call->comm = (*handle)->comm;
     }
     collect(handle, status);
 }
@@ -341,6 +366,7 @@ static void finish_given_up(struct ncclx_request *request, void *arg)
 {
     struct ncclx_rt *rt = arg;
     rt->runtime->detached--;
+    request->collected = true;
     runtime_comm_release(request->comm);
     request->kind->release(request);
 }
@@ -349,6 +375,7 @@ static int check_request(const ncclx_request_t *request)
 {
     int error = api_check_out(request, "request");
     if (!error && !*request) error = base_error(NCCLX_ERR_REQUEST, "the request is NCCLX_REQUEST_NULL");
+    if (!error && ((*request)->collected || (*request)->detached)) error = stale(*request);
     return error;
 }
 

@@ -30,6 +30,7 @@ struct ncclx_request {
     bool active;     /* false: a persistent request that is not started */
     bool persistent;
     bool detached;   /* the user gave the handle up: released at completion */
+    bool collected;  /* taken back from the program: a handle that still names it is stale */
     ncclx_status_t status; /* status.error is the result */
 };
 

@@ -74,6 +74,37 @@ static void bad_requests(void)
     BAD(ncclx_cancel(&r), NCCLX_ERR_REQUEST);
 }
 
+/* A copied handle whose request was completed is found out, and does the next operations no harm. */
+static void stale_requests(void)
+{
+    ncclx_request_t r, copy, twice[2], next[2];
+    ncclx_status_t s[2];
+    int sent[2] = {10, 20}, got[2] = {0, 0}, flag;
+    size_t index;
+    OK(ncclx_irecv(got, 1, NCCLX_INT32, rank, 70, WORLD, &r));
+    twice[0] = twice[1] = copy = r;
+    OK(ncclx_send(sent, 1, NCCLX_INT32, rank, 70, WORLD));
+    OK(ncclx_wait(&r, NULL));
+    BAD(ncclx_request_get_status(copy, &flag, NULL), NCCLX_ERR_REQUEST);
+    BAD(ncclx_cancel(&copy), NCCLX_ERR_REQUEST);
+    BAD(ncclx_request_free(&copy), NCCLX_ERR_REQUEST);
+    BAD(ncclx_waitany(1, twice, &index, s), NCCLX_ERR_REQUEST);
+    CHECK(index == 0 && twice[0] == NCCLX_REQUEST_NULL);
+    BAD(ncclx_test(&twice[1], &flag, s), NCCLX_ERR_REQUEST);
+    BAD(ncclx_wait(&copy, s), NCCLX_ERR_REQUEST);
+    CHECK(copy == NCCLX_REQUEST_NULL && s[0].error == NCCLX_ERR_REQUEST);
+    OK(ncclx_irecv(got, 1, NCCLX_INT32, rank, 71, WORLD, &twice[0]));
+    twice[1] = twice[0];
+    OK(ncclx_send(sent, 1, NCCLX_INT32, rank, 71, WORLD));
+    BAD(ncclx_waitall(2, twice, s), NCCLX_ERR_IN_STATUS);
+    CHECK(s[0].error == NCCLX_SUCCESS && s[1].error == NCCLX_ERR_REQUEST);
+    for (int i = 0; i < 2; i++) OK(ncclx_irecv(&got[i], 1, NCCLX_INT32, rank, 72 + i, WORLD, &next[i]));
+    CHECK(next[0] != next[1]);
+    for (int i = 0; i < 2; i++) OK(ncclx_send(&sent[i], 1, NCCLX_INT32, rank, 72 + i, WORLD));
+    OK(ncclx_waitall(2, next, NULL));
+    CHECK(got[0] == 10 && got[1] == 20);
+}
+
 /* Wrong on every rank alike, so that nobody waits. */
 static void bad_collectives(void)
 {
@@ -309,6 +340,7 @@ int main(void)
     OK(ncclx_comm_set_errhandler(NCCLX_COMM_SELF, NCCLX_ERRORS_RETURN));
     bad_messages();
     bad_requests();
+    stale_requests();
     bad_collectives();
     bad_groups();
     bad_communicators();
