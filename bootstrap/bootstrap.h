@@ -40,7 +40,7 @@ int bootstrap_segment_of(struct ncclx_rt *rt, int rank, int *fd);
 int bootstrap_node_of(struct ncclx_rt *rt, int rank, int *node);
 /* The ranks on the node of a job rank, itself included, ascending. Valid until bootstrap_finalize. */
 int bootstrap_node_ranks(struct ncclx_rt *rt, int rank, const int **ranks, int *count);
-/* Ends the job with this code. Returns only if the server cannot be told. May be called without the lock. */
+/* Ends the job with this code and does not return, unless this is a job of one. May be called without the lock. */
 void bootstrap_abort(struct ncclx_rt *rt, int code, const char *message);
 /* Leaves: a fence of the job, then PMIx_Finalize. */
 int bootstrap_finalize(struct ncclx_rt *rt);

@@ -1,4 +1,6 @@
 /* client.c - joining and leaving the job, fences, the end by abort, and events from the server. */
+#include "config.h"
+
 #include "bootstrap/client.h"
 
 #include <signal.h>
@@ -7,6 +9,9 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+/* For a server on a busy node; usually it takes a millisecond. */
+#define ABORT_ANSWER_S 3
 
 extern char **environ;
 
@@ -185,12 +190,42 @@ int bootstrap_fence(struct ncclx_rt *rt)
     return base_error(NCCLX_ERR_BOOTSTRAP, "the fence of the job's ranks failed: %s; a rank may have died", PMIx_Error_string(status));
 }
 
+struct abort_call {
+    int code;
+    const char *message;
+    pmix_status_t status;
+};
+
+static void *call_abort(void *arg)
+{
+    struct abort_call *call = arg;
+    call->status = PMIx_Abort(call->code, call->message, NULL, 0);
+    return NULL;
+}
+
+/* PMIx waits for the server's answer without end, also over a connection that is gone: the program may have closed all descriptors. A thread waits,
+ * and is left behind when nothing comes; the caller then exits, which ends the job, too. */
+static bool ask_for_end(struct abort_call *call)
+{
+    pthread_t thread;
+    struct timespec until;
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &old);
+    bool separate = pthread_create(&thread, NULL, call_abort, call) == 0;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (!separate) call_abort(call);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += ABORT_ANSWER_S;
+    return !separate || pthread_timedjoin_np(thread, NULL, &until) == 0;
+}
+
 void bootstrap_abort(struct ncclx_rt *rt, int code, const char *message)
 {
     struct bootstrap *boot = rt->bootstrap;
+    struct abort_call call = {.code = code, .message = message ? message : ""};
     if (!boot) return;
     atomic_store(&rt->aborting, true);
-    if (PMIx_Abort(code, message ? message : "", NULL, 0) != PMIX_SUCCESS) return;
-    sleep(5); /* the server kills us */
+    if (ask_for_end(&call) && call.status == PMIX_SUCCESS) sleep(5); /* the server kills us */
     _exit(code & 255);
 }

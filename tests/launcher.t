@@ -61,6 +61,7 @@ job "programs of one job meet" 0 -n 1 "$mp/life" : -n 2 "$mp/life" nothing
 is "as one" "rank 0 of 3,rank 1 of 3,rank 2 of 3" "$(sort <<<"$out" | paste -sd,)"
 job "ncclx_abort gives the code" 7 -n 3 "$mp/life" abort 1 7
 like "and names the rank" "rank 1 " "$err"
+job "also after the rank has closed all descriptors, the library's included" 7 -n 3 "$mp/life" close-and-abort 1 7
 job "an error ends the job" 1 -n 3 "$mp/life" error 2
 like "names the rank" "rank 2" "$err"
 like "and says what was wrong" "1000000" "$err"

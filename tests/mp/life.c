@@ -40,9 +40,19 @@ static void before_init(void)
     if (is("stop-before-init")) pause();
 }
 
+/* As daemons and some language runtimes do, without knowing whose they are. */
+static void close_descriptors(void)
+{
+    for (int fd = STDERR_FILENO; fd < 256; fd++) close(fd);
+}
+
 static void after_init(void)
 {
     int value = 0;
+    if (is("close-and-abort")) {
+        close_descriptors();
+        ncclx_abort(NCCLX_COMM_WORLD, number);
+    }
     if (is("exit")) _exit(number);
     if (is("return-without-finalize")) exit(number);
     if (is("signal")) raise(number);
