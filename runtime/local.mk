@@ -24,7 +24,8 @@ libncclx_core_la_SOURCES += \
 include_HEADERS = runtime/ncclx.h
 EXTRA_DIST += runtime/ncclx.map runtime/ncclx.pc.in runtime/ncclxcc.in
 
-# What is installed finds its neighbours by relative paths, so that the installed tree can be moved.
+# What is installed finds its neighbours by relative paths, so that the installed tree can be moved. What libncclx.a needs is named itself: the
+# libraries behind it are shared ones, and with Requires.private theirs would be asked for, too, which have no development files here.
 from = realpath -m --relative-to
 pkgconfigdir = $(libdir)/pkgconfig
 pkgconfig_DATA = runtime/ncclx.pc
@@ -33,6 +34,7 @@ runtime/ncclx.pc: runtime/ncclx.pc.in Makefile
 	  -e "s|@PREFIX@|$$($(from)=$(pkgconfigdir) $(prefix))|" \
 	  -e "s|@LIBDIR@|$$($(from)=$(prefix) $(libdir))|" \
 	  -e "s|@INCLUDEDIR@|$$($(from)=$(prefix) $(includedir))|" \
+	  -e "s|@PRIVATE_LIBS@|$(strip $(PMIX_LIBS) $(HWLOC_LIBS)) -lm -lpthread|" \
 	  -e "s|@RELEASE@|$(VERSION)|" $(srcdir)/runtime/ncclx.pc.in >$@
 CLEANFILES += runtime/ncclx.pc
 

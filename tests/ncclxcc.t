@@ -76,6 +76,18 @@ like "pkg-config finds the moved tree" "$moved" "$(realpath -m "${pc#-I}" | head
 # shellcheck disable=SC2086 # several words
 runs "pkg-config's flags compile" 0 "${CC:-cc}" "${flags[@]}" -o "$scratch/hello" "$scratch/hello.c" $pc
 LD_LIBRARY_PATH=$library runs "and the program runs" 0 "$scratch/hello"
+# shellcheck disable=SC2046 # several words
+runs "pkg-config --static asks for nothing that is not there" 0 \
+    "${CC:-cc}" "${flags[@]}" -o "$scratch/hello" "$scratch/hello.c" $(pkg-config --static --cflags --libs ncclx)
+if [ -e "$library/libncclx.a" ]; then
+    # shellcheck disable=SC2046 # several words
+    runs "and suffices for the static library" 0 "${CC:-cc}" "${flags[@]}" -o "$scratch/hello" "$scratch/hello.c" \
+        $(pkg-config --static --cflags --libs ncclx | sed "s|-lncclx|$library/libncclx.a|")
+    runs "with which the program runs" 0 "$scratch/hello"
+    is "without the shared one" "" "$(ldd "$scratch/hello" | grep libncclx)"
+else
+    skip "and suffices for the static library" "configured without it"
+fi
 is "pkg-config knows the version" "$("$cc" --version | sed 's/.* //')" "$(pkg-config --modversion ncclx)"
 
 # ---- What else is installed -------------------------------------------------------------------------------------
