@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,6 +41,19 @@ static void release_app(struct start_app *app)
     base_free(AREA_LAUNCHER, app->environment);
 }
 
+/* The kernel's word for why a program cannot run misleads in three cases that everybody meets. */
+static const char *explain_program(const struct message_app *order, int error)
+{
+    struct stat status = {.st_mode = 0};
+    int directory = order->directory ? open(order->directory, O_PATH | O_CLOEXEC) : AT_FDCWD;
+    bool there = strchr(order->argv[0], '/') && !fstatat(directory, order->argv[0], &status, 0);
+    if (directory >= 0) close(directory);
+    if (there && S_ISDIR(status.st_mode)) return strerror(EISDIR);
+    if (there && error == ENOENT) return "it is there, but the interpreter in its first line, or its loader, is not";
+    if (error == ENOEXEC) return "Exec format error; a script begins with a line #!INTERPRETER";
+    return strerror(error);
+}
+
 /* Says what failed; returns the exit status of the job, as a shell gives it. */
 static int explain(const struct daemon *daemon, const struct message_app *order, int rank, enum child_step step,
                    int error)
@@ -47,7 +61,7 @@ static int explain(const struct daemon *daemon, const struct message_app *order,
     const char *program = order->argv[0], *why = strerror(error);
     switch (step) {
     case CHILD_PROGRAM:
-        base_error(NCCLX_ERR_ARG, "cannot run '%.200s' on %s: %s", program, daemon->node, why);
+        base_error(NCCLX_ERR_ARG, "cannot run '%.200s' on %s: %s", program, daemon->node, explain_program(order, error));
         return error == ENOENT || error == ENOTDIR ? 127 : 126;
     case CHILD_DIRECTORY:
         base_error(NCCLX_ERR_ARG, "cannot enter the directory '%.200s' on %s: %s", order->directory, daemon->node, why);

@@ -210,6 +210,17 @@ static void on_drained(void *arg)
     (void)arg; /* what goes to the daemon is small, or asked for by it */
 }
 
+static void explain_lost_daemon(const struct front *front, char *text, size_t bytes)
+{
+    const char *node = front->node.name[0] ? front->node.name : "this machine";
+    int number = front_daemon_signal(front);
+    if (number)
+        snprintf(text, bytes, "the daemon ncclxd on %s was killed by signal %d (%s); ending the job", node, number,
+                 report_signal(number));
+    else
+        snprintf(text, bytes, "the daemon ncclxd on %s died; ending the job", node);
+}
+
 static void on_link_closed(void *arg, const char *message)
 {
     struct front *front = arg;
@@ -219,8 +230,7 @@ static void on_link_closed(void *arg, const char *message)
     if (message)
         snprintf(text, sizeof text, "%s; ending the job", message);
     else
-        snprintf(text, sizeof text, "the daemon ncclxd on %s died; ending the job",
-                 front->node.name[0] ? front->node.name : "this machine");
+        explain_lost_daemon(front, text, sizeof text);
     front_fail(front, 1, text);
     if (front->output) output_finish(front->output);
     if (!front->output || output_is_empty(front->output)) end_loop(front);

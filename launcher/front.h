@@ -56,6 +56,8 @@ int front_launch(struct front *front, const struct message_hello *hello);
 
 /* front_daemon.c: starts and ends the daemon's process. */
 int front_start_daemon(struct front *front, int *link_fd);
+/* The signal that has ended it, or 0. Leaves it to be waited for. */
+int front_daemon_signal(const struct front *front);
 /* Waits for it; when it died before its time, ends what it left. */
 void front_end_daemon(struct front *front);
 

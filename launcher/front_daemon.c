@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #define DAEMON_EXIT_WAIT_MS 10000 /* its guard may have to look for orphans */
+#define DAEMON_SIGNAL_WAIT_MS 1000   /* it closes its link as it ends */
 #define LEFTOVERS_MS 2000
 
 extern char **environ;
@@ -110,17 +111,30 @@ static void end_leftovers(const struct front *front)
     if (front->scratch[0]) scratch_remove(front->scratch);
 }
 
+/* False when no waiting with a time limit is possible. */
+static bool await_end(pid_t daemon, int timeout_ms)
+{
+    struct pollfd ended = {.fd = (int)syscall(SYS_pidfd_open, daemon, 0), .events = POLLIN};
+    if (ended.fd < 0) return false;
+    while (poll(&ended, 1, timeout_ms) < 0 && errno == EINTR) {
+    }
+    close(ended.fd);
+    return true;
+}
+
 /* True when the process has ended within the time. */
 static bool daemon_ended(pid_t daemon, int timeout_ms)
 {
-    int fd = (int)syscall(SYS_pidfd_open, daemon, 0);
-    struct pollfd ended = {.fd = fd, .events = POLLIN};
-    if (fd >= 0) {
-        while (poll(&ended, 1, timeout_ms) < 0 && errno == EINTR) {
-        }
-        close(fd);
-    }
-    return waitpid(daemon, NULL, fd >= 0 ? WNOHANG : 0) == daemon;
+    return waitpid(daemon, NULL, await_end(daemon, timeout_ms) ? WNOHANG : 0) == daemon;
+}
+
+int front_daemon_signal(const struct front *front)
+{
+    siginfo_t end = {.si_pid = 0};
+    await_end(front->daemon, DAEMON_SIGNAL_WAIT_MS);
+    if (waitid(P_PID, (id_t)front->daemon, &end, WEXITED | WNOHANG | WNOWAIT) || !end.si_pid) return 0;
+    if (end.si_code != CLD_EXITED) return end.si_status;
+    return end.si_status > 128 ? end.si_status - 128 : 0; /* its guard says so of the inner process */
 }
 
 void front_end_daemon(struct front *front)

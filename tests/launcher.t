@@ -28,10 +28,20 @@ echo text >"$scratch/text"
 job "a file that cannot be executed is 126" 126 -n 2 "$scratch/text"
 like "and named" "$scratch/text" "$err"
 job "a directory is 126" 126 -n 2 "$scratch"
+like "and called one" "$scratch' on .*: Is a directory" "$err"
 printf '#!/no/such/interpreter\n' >"$scratch/script"
 chmod +x "$scratch/script"
 job "a script without its interpreter fails" 127 -n 2 "$scratch/script"
-like "and is named" "$scratch/script" "$err"
+like "and is named, with the reason" "$scratch/script.*interpreter" "$err"
+job "also seen from where the ranks start" 127 -n 2 --wdir "$scratch" ./script
+like "with the reason" "interpreter" "$err"
+new_mark
+out=$( (ulimit -f 0; TMPDIR=$mark exec ncclxrun -n 2 true) 2>&1 | cat)
+like "a limit that kills the daemon is told by its signal" "ncclxd on .* was killed by signal 25 \(SIGXFSZ\)" "$out"
+nothing_left "and nothing is left"
+echo echo >"$scratch/lines"; chmod +x "$scratch/lines"
+job "a script without a first line for its interpreter fails" 126 -n 2 "$scratch/lines"
+like "and says what is missing" "Exec format error.*#!" "$err"
 job "--quiet only ends with the status" 3 --quiet -n 2 sh -c 'exit 3'
 is "without a word" "" "$err"
 job "the time limit is 124" 124 --timeout 0.5 --kill-grace 1 -n 2 sleep 60

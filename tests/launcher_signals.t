@@ -116,7 +116,7 @@ for which in daemon guard both; do
     if waits 20 gone; then
         wait "$launcher" 2>/dev/null; status=$?
         if [ $status -ne 0 ]; then pass "ncclxd is killed ($which): an error"; else fail "ncclxd is killed ($which): an error" "status 0"; fi
-        like "which is said" "ncclxd|daemon" "$(cat "$scratch/err")"
+        like "which is said, with the signal" "ncclxd (on .* )?was killed" "$(cat "$scratch/err")"
     else
         fail "ncclxd is killed ($which): an error" "the launcher is still there" "$(marked_commands)"
         kill -9 "$launcher"
