@@ -20,6 +20,7 @@
 #define SETS 5
 #define FENCES 4 /* of a set */
 #define NAMES 4
+#define MAX_DUPLICATES 20
 #define MILLISECOND UINT64_C(1000000)
 #define NOT_YET UINT64_MAX
 
@@ -59,6 +60,13 @@ struct node {
     bool crashed;
     uint64_t tick_at;
     struct sim_channel *up, *down[MAX_DAEMONS];
+    struct stale *stale; /* a message of a fence that is sent again later */
+};
+
+struct stale {
+    struct sim_channel *channel;
+    size_t bytes;
+    unsigned char data[];
 };
 
 struct link {
@@ -83,6 +91,8 @@ struct world {
     struct set sets[SETS];
     struct operation *operations;
     struct fetch *fetches; /* of values that are not there yet */
+    size_t fence_bytes;    /* limit */
+    int duplicates;        /* messages that came twice */
     int64_t held_before;
 };
 
@@ -156,18 +166,27 @@ static void check_data(struct world *world, const struct operation *operation, c
 
 static void call_fence(struct sim *sim, void *context, uint64_t set, uint64_t fence);
 
+static size_t total_bytes(const struct world *world, const struct set *set, int fence)
+{
+    size_t total = 0;
+    for (int d = 0; d < world->daemons; d++) total += set->member[d] ? (size_t)set->bytes[fence][d] : 0;
+    return total;
+}
+
 static void end_fence(struct world *world, struct operation *operation, const struct kvx_action *action)
 {
     struct set *set = &world->sets[operation->set];
     int fence = operation->fence;
     bool good = action->status == KVX_OK;
+    bool too_much = total_bytes(world, set, fence) > world->fence_bytes;
+    if (good && too_much) sim_fail(world->sim, "a fence with too much data ended well");
     if (good && set->calls[fence] < set->members)
         sim_fail(world->sim, "fence %d of set %d ended before all had called", fence, operation->set);
     if (good)
         check_data(world, operation, action);
     else if (action->status == KVX_FAILED)
         check_blame(operation, action, world);
-    else
+    else if (action->status != KVX_LIMIT || !too_much)
         sim_fail(world->sim, "fence %d of set %d ended with status %d", fence, operation->set, action->status);
     bool same = !set->decided[fence] ||
                 (set->outcome[fence] == action->status && set->blame[fence].rank == action->failure.rank &&
@@ -318,14 +337,31 @@ static void tick(struct sim *sim, void *context, uint64_t a, uint64_t b)
     if (!node->crashed) demand(node, kvx_tick(node->kvx, sim_now(sim)));
 }
 
+/* What is about a fence may come twice, at once or later: it says which fence it is about. */
+static void transmit(struct node *node, struct sim_channel *channel, const void *message, size_t bytes)
+{
+    struct sim *sim = node->world->sim;
+    const unsigned char *type = (const unsigned char *)message + 2;
+    sim_channel_send(channel, message, bytes);
+    if (*type > 2 || node->world->duplicates >= MAX_DUPLICATES || sim_chance(sim, 3, 4)) return;
+    node->world->duplicates++;
+    if (sim_chance(sim, 1, 4)) sim_channel_send(channel, message, bytes);
+    struct stale *stale = node->stale;
+    if (stale && sim_chance(sim, 1, 2)) sim_channel_send(stale->channel, stale->data, stale->bytes);
+    node->stale = stale = sim_alloc(sim, sizeof *stale + bytes);
+    stale->channel = channel;
+    stale->bytes = bytes;
+    memcpy(stale->data, message, bytes);
+}
+
 static void pump(struct node *node)
 {
     struct sim *sim = node->world->sim;
     struct kvx_action action;
     while (!node->crashed && kvx_next(node->kvx, &action)) {
         if (action.kind == KVX_SEND)
-            sim_channel_send(action.link == KVX_PARENT ? node->up : node->down[action.link], action.message,
-                             action.bytes);
+            transmit(node, action.link == KVX_PARENT ? node->up : node->down[action.link], action.message,
+                     action.bytes);
         else if (action.kind == KVX_FETCH)
             start_fetch(node, action.rank, action.token);
         else if (action.kind == KVX_COMPLETE)
@@ -609,8 +645,11 @@ static void build(struct world *world)
         world->home[rank] = cyclic ? rank % world->daemons : (int)sim_random(sim, (uint64_t)world->daemons);
     if (kvx_map_create(world->home, world->ranks, world->daemons, radix, &world->map))
         sim_fail(sim, "%s", base_error_detail());
+    bool limited = sim_chance(sim, 1, 8);
+    world->fence_bytes = limited ? 100 + sim_random(sim, 2000) : 1 << 20;
+    world->duplicates = limited ? MAX_DUPLICATES : 0; /* what comes twice counts twice */
     const struct kvx_limits limits = {.frame_bytes = KVX_LEAST_FRAME + sim_random(sim, 2000),
-                                      .fence_bytes = 1 << 20,
+                                      .fence_bytes = world->fence_bytes,
                                       .cache_bytes = sim_random(sim, 2000),
                                       .published_bytes = 1 << 20};
     for (int d = 0; d < world->daemons; d++) {

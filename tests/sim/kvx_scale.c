@@ -1,6 +1,7 @@
 /* kvx_scale.c - what the fence of a start costs as a job grows: steps, messages, bytes at the busiest daemon,
  * connections, memory. 8 ranks a daemon, radix 32, every message one microsecond, up to 98,304 ranks. The figures are
- * asserted to be what a tree gives, and printed.
+ * asserted to be what a tree gives, and printed. One fence, with or without data; or one value that all ask for at
+ * once.
  */
 #include "bootstrap/kvx/kvx.h"
 
@@ -35,10 +36,15 @@ struct world {
     struct node *nodes;
     int daemons, ended;
     size_t data; /* of a daemon */
+    bool value;  /* not a fence: all ask for the value of rank 0 */
     uint64_t messages;
 };
 
 static struct world world;
+
+static const unsigned char data_of_all[4096];
+
+static void answer(struct sim *sim, void *context, uint64_t rank, uint64_t token);
 
 static void pump(struct node *node)
 {
@@ -50,14 +56,25 @@ static void pump(struct node *node)
             world.messages++;
             node->messages++;
             node->bytes += action.bytes;
+        } else if (action.kind == KVX_FETCH) {
+            sim_after(world.sim, 0, answer, node, (uint64_t)action.rank, action.token);
         } else if (action.kind == KVX_COMPLETE) {
+            size_t expected = world.value ? world.data : world.data * (size_t)world.daemons;
             world.ended++;
-            if (action.status != KVX_OK || action.bytes != world.data * (size_t)world.daemons)
-                sim_fail(world.sim, "the fence ends with status %d and %zu bytes on daemon %d", action.status,
-                         action.bytes, node->number);
+            if (action.status != KVX_OK || action.bytes != expected)
+                sim_fail(world.sim, "it ends with status %d and %zu bytes on daemon %d", action.status, action.bytes,
+                         node->number);
         }
         base_free(AREA_BOOTSTRAP, action.data);
     }
+}
+
+static void answer(struct sim *sim, void *context, uint64_t rank, uint64_t token)
+{
+    struct node *node = context;
+    if (kvx_fetched(node->kvx, (int)rank, token, KVX_OK, data_of_all, world.data, sim_now(sim)))
+        sim_fail(sim, "%s", base_error_detail());
+    pump(node);
 }
 
 static void deliver(struct sim *sim, void *context, const void *data, size_t bytes)
@@ -80,9 +97,10 @@ static void call(struct sim *sim, void *context, uint64_t a, uint64_t b)
 {
     struct node *node = context;
     const struct kvx_range all = {0, (uint32_t)(world.daemons * RANKS_A_DAEMON - 1)};
-    static const unsigned char data[4096];
     (void)a, (void)b;
-    if (kvx_fence(node->kvx, &all, 1, data, world.data, 0)) sim_fail(sim, "%s", base_error_detail());
+    int code = world.value ? kvx_get(node->kvx, 0, false, 0, sim_now(sim), 0)
+                           : kvx_fence(node->kvx, &all, 1, data_of_all, world.data, 0);
+    if (code) sim_fail(sim, "%s", base_error_detail());
     pump(node);
 }
 
@@ -105,10 +123,10 @@ static void build_node(struct sim *sim, int number)
     sim_after(sim, 0, call, node, 0, 0);
 }
 
-static void start(struct sim *sim, int daemons, size_t data)
+static void start(struct sim *sim, int daemons, size_t data, bool value)
 {
     int ranks = daemons * RANKS_A_DAEMON, *home = sim_alloc(sim, (size_t)ranks * sizeof *home);
-    world = (struct world){.sim = sim, .daemons = daemons, .data = data};
+    world = (struct world){.sim = sim, .daemons = daemons, .data = data, .value = value};
     world.nodes = sim_alloc(sim, (size_t)daemons * sizeof *world.nodes);
     for (int rank = 0; rank < ranks; rank++) home[rank] = rank / RANKS_A_DAEMON;
     if (kvx_map_create(home, ranks, daemons, RADIX, &world.map)) sim_fail(sim, "%s", base_error_detail());
@@ -134,7 +152,7 @@ static void finish(struct sim *sim)
 {
     uint64_t daemons = (uint64_t)world.daemons, steps = sim_now(sim) / STEP, busiest_bytes = 0, busiest_messages = 0,
              connections = 0;
-    uint64_t depth = (uint64_t)depth_of(world.daemons), total = weight_of(daemons);
+    uint64_t depth = (uint64_t)depth_of(world.daemons), total = weight_of(world.value ? 1 : daemons);
     uint64_t frames =
         total ? 1 + total / (KVX_FRAME_BYTES / 2) : 1; /* a frame is at least half full, but for the last */
     struct base_area_usage usage;
@@ -164,13 +182,15 @@ static void finish(struct sim *sim)
     if (usage.bytes) sim_fail(sim, "%" PRIu64 " bytes are not given back", usage.bytes);
 }
 
-static void start_8(struct sim *sim) { start(sim, 8, 0); }
-static void start_128(struct sim *sim) { start(sim, 128, 0); }
-static void start_1536(struct sim *sim) { start(sim, 1536, 0); }
-static void start_12288(struct sim *sim) { start(sim, 12288, 0); }
-static void collect_8(struct sim *sim) { start(sim, 8, 1000); }
-static void collect_64(struct sim *sim) { start(sim, 64, 1000); }
-static void collect_512(struct sim *sim) { start(sim, 512, 1000); }
+static void start_8(struct sim *sim) { start(sim, 8, 0, false); }
+static void start_128(struct sim *sim) { start(sim, 128, 0, false); }
+static void start_1536(struct sim *sim) { start(sim, 1536, 0, false); }
+static void start_12288(struct sim *sim) { start(sim, 12288, 0, false); }
+static void collect_8(struct sim *sim) { start(sim, 8, 1000, false); }
+static void collect_64(struct sim *sim) { start(sim, 64, 1000, false); }
+static void collect_512(struct sim *sim) { start(sim, 512, 1000, false); }
+static void ask_128(struct sim *sim) { start(sim, 128, 1000, true); }
+static void ask_12288(struct sim *sim) { start(sim, 12288, 1000, true); }
 
 int main(int argc, char **argv)
 {
@@ -182,6 +202,8 @@ int main(int argc, char **argv)
         {.name = "collecting fence of 64 ranks", .start = collect_8, .finish = finish, .seeds = 1},
         {.name = "collecting fence of 512 ranks", .start = collect_64, .finish = finish, .seeds = 1},
         {.name = "collecting fence of 4,096 ranks", .start = collect_512, .finish = finish, .seeds = 1},
+        {.name = "one value for 1,024 ranks", .start = ask_128, .finish = finish, .seeds = 1},
+        {.name = "one value for 98,304 ranks", .start = ask_12288, .finish = finish, .seeds = 1},
     };
     return sim_main(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]);
 }

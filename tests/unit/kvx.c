@@ -273,6 +273,27 @@ static void test_peer_errs(void **state)
     close_stage(&stage);
 }
 
+static void test_steady_fences(void **state)
+{
+    struct stage stage;
+    struct base_area_usage before, after;
+    (void)state;
+    open_stage(&stage, 2, 0);
+    for (uint64_t generation = 1; generation <= 1000; generation++) {
+        struct wire_message message = up(generation), seen;
+        assert_int_equal(kvx_fence(stage.kvx, everybody, 1, NULL, 0, generation), NCCLX_SUCCESS);
+        assert_int_equal(deliver(&stage, 0, &message), NCCLX_SUCCESS);
+        expect_sent(&stage, 0, &seen);
+        assert_true(seen.last);
+        expect(&stage, KVX_COMPLETE, generation, KVX_OK);
+        expect_nothing(&stage);
+        base_area_usage(AREA_BOOTSTRAP, generation == 1 ? &before : &after);
+    }
+    assert_int_equal(after.blocks, before.blocks); /* blocks are never given back in between: none was taken */
+    assert_int_equal(after.peak, before.peak);
+    close_stage(&stage);
+}
+
 /* ---- Limits, arguments ---- */
 
 static void test_arguments(void **state)
@@ -377,7 +398,7 @@ int main(void)
         cmocka_unit_test(test_names_alone),   cmocka_unit_test(test_late_contribution),
         cmocka_unit_test(test_too_much_data), cmocka_unit_test(test_peer_errs),
         cmocka_unit_test(test_arguments),     cmocka_unit_test(test_many_ranges),
-        cmocka_unit_test(test_wire),
+        cmocka_unit_test(test_wire),          cmocka_unit_test(test_steady_fences),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
