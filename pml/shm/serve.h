@@ -14,6 +14,7 @@ enum {
 
 /* Above, one copy by the system call costs no more than two by two cores. */
 #define SERVE_MAX_BYTES ((size_t)8192)
+#define SERVE_FAR_BYTES ((size_t)2048) /* the same between cores that are far from each other */
 
 /* True: copied, or *failed. False: copy by other means. */
 bool serve_copy(struct shm_channel *channel, bool write, char *here, uint64_t there, size_t bytes, int *failed);

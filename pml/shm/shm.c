@@ -15,8 +15,13 @@
 
 /* Up to here two copies through the ring are faster than a system call and its page walks. Measured on Zen 4, one way,
  * cores that share a cache: 8 KiB 0.9 us against 2.0, 16 KiB 2.3 against 2.7, and many in a row 1.9 against 2.5; 32 KiB
- * 4.7 against 3.5. Cores far from each other are better off with the system call from 8 KiB on (2.4 us against 4.6). */
+ * 4.7 against 3.5. Cores far from each other: 4 KiB 1.9 us against 2.4, 8 KiB 3.9 against 3.0. */
 #define EAGER_LIMIT ((size_t)16384)
+#define EAGER_LIMIT_FAR ((size_t)4096)
+/* Time to copy 1 KiB to or from the ring which says that the cores are far from each other: 50 ns are usual between near
+ * ones, 240 between far ones. */
+#define FAR_PACE 100u
+#define PACE_MAX 1000u /* more is an interruption */
 /* Packets taken from one peer before the others get their turn. */
 #define BURST 16
 /* With more peers than this their lines would only push each other out of the cache. */
@@ -117,7 +122,8 @@ static int shm_connect(struct pml *pml, struct pml_connection *connection)
     connection->channel = channel;
     connection->payload_max = ring_payload_max(&channel->writer);
     size_t limit = eager_limit(pml->rt);
-    connection->route.eager_limit = limit < connection->payload_max ? limit : connection->payload_max;
+    channel->eager_limit = limit < connection->payload_max ? limit : connection->payload_max;
+    connection->route.eager_limit = channel->eager_limit;
     return NCCLX_SUCCESS;
 }
 
@@ -176,6 +182,22 @@ void shm_visible(struct shm_channel *channel)
     visible(channel);
 }
 
+bool shm_is_far(const struct shm_channel *channel)
+{
+    return channel->pace > FAR_PACE;
+}
+
+void shm_copy_timed(struct shm_channel *channel, void *to, const void *from, size_t bytes)
+{
+    uint64_t begin = base_clock_ns();
+    memcpy(to, from, bytes);
+    uint64_t pace = (base_clock_ns() - begin) * 1024 / bytes;
+    channel->pace = (uint32_t)((7 * channel->pace + (pace < PACE_MAX ? pace : PACE_MAX)) / 8);
+    bool far = shm_is_far(channel) && !channel->connection->pml->rt->config.value[CONFIG_EAGER_LIMIT].number;
+    channel->connection->route.eager_limit =
+        far && channel->eager_limit > EAGER_LIMIT_FAR ? EAGER_LIMIT_FAR : channel->eager_limit;
+}
+
 static bool shm_eager(struct pml_connection *connection, uint64_t context, int source, int tag, const void *data,
                       size_t bytes)
 {
@@ -188,7 +210,8 @@ static bool shm_eager(struct pml_connection *connection, uint64_t context, int s
     } else {
         char *place = ring_payload(&channel->writer, line, bytes);
         if (unlikely(!place)) return false;
-        memcpy(place, data, bytes);
+        if (bytes > EAGER_LIMIT_FAR) shm_copy_timed(channel, place, data, bytes);
+        else memcpy(place, data, bytes);
     }
     line->kind = PROTOCOL_EAGER;
     line->context = context;
@@ -233,6 +256,8 @@ static bool shm_post(struct pml_connection *connection, const struct pml_packet 
     }
     ring_publish(&channel->writer, line);
     visible(channel);
+    if (packet->kind == PROTOCOL_REQUEST && ++channel->detours % FAR_DETOURS == 0)
+        connection->route.eager_limit = channel->eager_limit;
     return true;
 }
 

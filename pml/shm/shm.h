@@ -7,6 +7,9 @@
 
 #include <sys/types.h>
 
+/* So many copies to a far peer take the other way before one tries whether it is near by now: processes move. */
+#define FAR_DETOURS 64u
+
 /* The way to one rank of the node. */
 struct shm_channel {
     struct ring_writer writer;
@@ -16,6 +19,9 @@ struct shm_channel {
     uint32_t help_round;  /* of copies that we own */
     uint32_t serve_round; /* of copies that we asked for: serve.c */
     uint32_t serve_skip, serve_misses;
+    uint32_t pace;      /* of copies to and from rings with this peer: ns per KiB, a moving average */
+    uint32_t detours;   /* messages that waited for their receives */
+    size_t eager_limit; /* while the peer is near */
     bool alone;          /* a helper was lost: we copy without help */
     bool called;         /* the peer knows of our ring */
     bool reading;        /* the peer uses its ring to us */
@@ -47,6 +53,9 @@ void shm_stop(struct pml *pml);
 
 /* shm.c: after a packet was written: the peer may have to be told, or woken. */
 void shm_visible(struct shm_channel *channel);
+/* memcpy of more than a few lines to or from a ring; learns from it how far the peer is. */
+void shm_copy_timed(struct shm_channel *channel, void *to, const void *from, size_t bytes);
+bool shm_is_far(const struct shm_channel *channel);
 /* Does the copies that peers wait for at this moment (serve.h), and nothing else. */
 void shm_serve_others(struct shm *shm);
 

@@ -619,6 +619,30 @@ static void service_refused(void **state)
     world_close(&world);
 }
 
+/* Messages take the other way when copies through the ring turn out to be slow, until it is time to try again. */
+static void far_peer(void **state)
+{
+    (void)state;
+    char from[64] = "", to[64];
+    struct pml_connection *connection;
+    world_open(&world, 2, NULL);
+    assert_int_equal(pml_connection_to(world.rt[0].pml, 1, &connection), 0);
+    struct shm_channel *channel = connection->channel;
+    size_t near = connection->route.eager_limit;
+    channel->pace = 100000;
+    shm_copy_timed(channel, to, from, sizeof from);
+    assert_true(shm_is_far(channel));
+    size_t far = connection->route.eager_limit;
+    assert_true(far > 64 && far < near);
+    for (unsigned i = 1; i <= FAR_DETOURS; i++) {
+        assert_true(connection->route.eager_limit == far);
+        transfer(0, 1, near, i % 2);
+    }
+    assert_true(connection->route.eager_limit == near);
+    transfer(0, 1, near, true);
+    world_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -642,6 +666,7 @@ int main(void)
         cmocka_unit_test(too_much_memory),
         cmocka_unit_test(hostile_cards),
         cmocka_unit_test(service_refused),
+        cmocka_unit_test(far_peer),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
