@@ -128,6 +128,23 @@ static void single_copies_refused(void **state)
     world_close(&world);
 }
 
+/* Single copies worked once, and work no more. */
+static void single_copies_end(void **state)
+{
+    (void)state;
+    world_open(&world, 2, NULL);
+    for (int order = 0; order < 2; order++) {
+        transfer(0, 1, 100000, order);
+        transfer(1, 0, 100000, order);
+    }
+    for (int i = 0; i < 2; i++) world.rt[i].pml->shm->mailbox->pid = INT32_MAX; /* more than any process has */
+    for (int order = 0; order < 2; order++) {
+        transfer(0, 1, 100000, order);
+        transfer(1, 0, 100000, order);
+    }
+    world_close(&world);
+}
+
 static void transports_chosen(void **state)
 {
     (void)state;
@@ -649,6 +666,7 @@ int main(void)
         cmocka_unit_test(every_size),
         cmocka_unit_test(without_single_copies),
         cmocka_unit_test(single_copies_refused),
+        cmocka_unit_test(single_copies_end),
         cmocka_unit_test(transports_chosen),
         cmocka_unit_test(smallest_ring),
         cmocka_unit_test(truncation),
