@@ -38,6 +38,11 @@ int pml_region_card(struct ncclx_rt *rt, void *base, size_t bytes, struct pml_re
     return NCCLX_SUCCESS;
 }
 
+void pml_region_hide(struct ncclx_rt *rt, const struct pml_region_card *card)
+{
+    (void)rt, (void)card;
+}
+
 bool pml_region_shareable(const struct pml_region_card *card)
 {
     (void)card;
