@@ -34,6 +34,7 @@ struct pml_connection {
     struct pml_post *first_post, *last_post;        /* wait for room, in order */
     struct pml_request *first_stream, *last_stream; /* sends that stream DATA */
     int announcements;                              /* kept, of this peer */
+    int requested;                                  /* sends to it that wait for their receivers */
     uint64_t last_context;                          /* of the latest arrival, and its space */
     struct pml_space_state *last_space;
 };

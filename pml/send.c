@@ -76,6 +76,7 @@ static int start_request(struct pml_space_state *space, struct pml_peer *peer, c
     int error = prepare(space, peer, buf, bytes, dest, tag, out);
     if (error) return error;
     space->comm->rt->pml->counters.rendezvous++;
+    (*out)->connection->requested++;
     protocol_requested(&(*out)->u.send.core, bytes);
     struct pml_packet packet = {.kind = PROTOCOL_REQUEST,
                                 .context = space->context,
@@ -156,6 +157,7 @@ void pml_send_finished(struct pml *pml, struct pml_connection *connection, uint6
         pml_breach(connection, "it ended a send that does not wait for it");
         return;
     }
+    connection->requested--;
     base_request_complete(&request->base, NCCLX_SUCCESS);
 }
 
@@ -166,6 +168,7 @@ void pml_send_cleared(struct pml *pml, struct pml_connection *connection, uint64
         pml_breach(connection, "it cleared a send that does not wait for it");
         return;
     }
+    connection->requested--;
     pml_stream_append(connection, request);
 }
 

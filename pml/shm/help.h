@@ -15,6 +15,8 @@ enum {
 
 /* Smaller copies are over before the other side has noticed; measured: at 16 KiB it costs as much as it saves. */
 #define HELP_MIN_BYTES ((size_t)24576)
+/* From here on the calls for pieces are cheap beside the copy, even while the other side has a copy of its own. */
+#define HELP_BOTH_WAYS_BYTES ((size_t)524288)
 
 /* Copies all of it. name: of the other side's request. 0 or an errno value. */
 int help_copy(struct shm_channel *channel, bool write, char *here, uint64_t there, size_t bytes, uint64_t name);

@@ -327,14 +327,22 @@ static void shm_probe(struct pml_connection *connection)
                  failed ? strerror(failed) : "its process number means another process here");
 }
 
-/* The other side has nothing better to do than help with a large copy, unless ranks outnumber cores. */
+/* The other side has nothing better to do than help with a large copy, unless ranks outnumber cores, or messages go both
+ * ways: then it copies ours, and the system calls for pieces would only cost. */
+static bool may_help(const struct pml_connection *connection, bool write, size_t bytes)
+{
+    const struct shm_channel *channel = connection->channel;
+    if (bytes < HELP_MIN_BYTES || channel->alone || connection->pml->rt->job.oversubscribed) return false;
+    return write || !connection->requested || bytes >= HELP_BOTH_WAYS_BYTES;
+}
+
 static int copy(struct pml_connection *connection, bool write, char *here, uint64_t there, size_t bytes, uint64_t name)
 {
     struct shm_channel *channel = connection->channel;
     int failed = 0;
     if (!name && serve_copy(channel, write, here, there, bytes, &failed)) {
         if (!failed) return NCCLX_SUCCESS;
-    } else if (bytes >= HELP_MIN_BYTES && name && !channel->alone && !connection->pml->rt->job.oversubscribed)
+    } else if (name && may_help(connection, write, bytes))
         failed = help_copy(channel, write, here, there, bytes, name);
     else
         failed = write ? cma_write(channel->mailbox->pid, here, there, bytes)
