@@ -15,7 +15,8 @@ struct accumulate {
 /* Kernel copies in both directions under the element lock, which everybody takes for such memory. */
 #define CHUNK_BYTES ((size_t)4096)
 
-static int run_chunk_by_copies(struct ncclx_rt *rt, struct osc_target *target, const struct accumulate *operation, size_t done, size_t count)
+static int run_chunk_by_copies(struct ncclx_rt *rt, struct osc_target *target, const struct accumulate *operation,
+                               size_t done, size_t count)
 {
     _Alignas(16) char old[CHUNK_BYTES];
     const struct osc_atomic *atomic = &operation->atomic;

@@ -111,7 +111,8 @@ static void add_64(char *memory, const char *operand, char *result)
     if (result) memcpy(result, &old, sizeof old);
 }
 
-void osc_atomic_run(const struct osc_atomic *atomic, char *memory, const void *operands, void *result, size_t count, uint32_t *lock, bool locked)
+void osc_atomic_run(const struct osc_atomic *atomic, char *memory, const void *operands, void *result, size_t count,
+                    uint32_t *lock, bool locked)
 {
     const char *operand = operands;
     char *old = result;

@@ -35,7 +35,8 @@ unsigned osc_atomic_operands(const struct osc_atomic *atomic);
 
 /* Combines `count` elements in place; the old ones go to `result` unless it is null. operands: one after the other. COMPARE_SWAP takes one
  * element. locked: the memory is one that is always locked. */
-void osc_atomic_run(const struct osc_atomic *atomic, char *memory, const void *operands, void *result, size_t count, uint32_t *lock, bool locked);
+void osc_atomic_run(const struct osc_atomic *atomic, char *memory, const void *operands, void *result, size_t count,
+                    uint32_t *lock, bool locked);
 /* out = old combined with the operands, without regard to anybody else; out may be old. */
 void osc_atomic_combine(const struct osc_atomic *atomic, const void *old, const void *operands, void *out, size_t count);
 

@@ -20,7 +20,8 @@ bool osc_epoch_holds_back(const struct osc_window *window, int rank)
 int osc_epoch_admit(struct osc_window *window, struct osc_target *target)
 {
     if (window->access && !window->access[target->rank])
-        return base_error(NCCLX_ERR_RMA_SYNC, "rank %d is not in the group of ncclx_win_start: operations to it have to wait for ncclx_win_complete",
+        return base_error(NCCLX_ERR_RMA_SYNC,
+                          "rank %d is not in the group of ncclx_win_start: operations to it have to wait for ncclx_win_complete",
                           target->rank);
     int error = NCCLX_SUCCESS;
     if (window->locked && !target->locked) error = osc_target_lock(window, target, WINDOW_SHARED, "an operation after ncclx_win_lock_all");

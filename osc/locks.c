@@ -1,8 +1,8 @@
-/* locks.c - locks of targets. The way is the target's: its ticket lock in mapped memory, or messages, for which the target draws the number.
+/* locks.c - locks of targets. The way is the target's: its ticket lock in mapped memory, or messages, for which the
+ * target draws the number.
  *
- * Numbers cannot be given back. A lock whose deadline passes keeps its place; when its turn comes it is given up at once, by this rank's
- * progress.
- */
+ * Numbers cannot be given back. A lock whose deadline passes keeps its place; when its turn comes it is given up at
+ * once, by this rank's progress. / */
 #include "osc/window.h"
 
 #include <stdio.h>
@@ -138,7 +138,8 @@ static int queue_up(struct osc_window *window, struct osc_target *target, int ty
 static void abandon(struct osc_window *window, struct osc_target *target)
 {
     target->giving_up = true;
-    if (!osc_target_needs_messages(target)) (void)await_turn(window->face.rt, &target->turn); /* fails with all places for pollers taken: a bug */
+    if (!osc_target_needs_messages(target) && await_turn(window->face.rt, &target->turn))
+        base_log(AREA_OSC, LOG_ERROR, "the lock of rank %d stays in the queue: %s", target->rank, base_error_detail());
 }
 
 static int await_lock(struct osc_window *window, struct osc_target *target, int type, const char *call)

@@ -22,8 +22,8 @@ struct ncclx_win {
 /* Local: what making a window over a communicator of that size needs. Its failure can still be told to the other ranks. */
 int osc_win_reserve(struct ncclx_comm *comm, struct ncclx_win **win);
 void osc_win_abandon(struct ncclx_win *win); /* null is allowed */
-/* Collective over comm, which the window keeps; win is reserved, and gone on error. base null: the window allocates, *allocated is its memory.
- * slots: the checked info key. */
+/* Collective over comm, which the window keeps; win is reserved, and gone on error. base null: the window allocates,
+ * *allocated is its memory. slots: the checked info key. */
 int osc_win_create(struct ncclx_win *win, struct ncclx_comm *comm, void *base, size_t bytes, size_t disp_unit, size_t slots,
                    void **allocated);
 /* Collective. ERR_RMA_SYNC with operations in flight: the window stays. Else it is gone, and comm is the caller's again. */

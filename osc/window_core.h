@@ -146,7 +146,8 @@ struct window_target {
 
 struct window_limits {
     uint64_t bytes, slots; /* of this rank's part of the window */
-    /* ACCUMULATE, FETCH: bytes of one element of the header's type, and of operands for each byte; element 0: the operation does not exist. */
+    /* ACCUMULATE, FETCH: bytes of one element of the header's type, and of operands for each byte; element 0: the
+     * operation does not exist. */
     unsigned element, operands;
 };
 

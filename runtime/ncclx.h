@@ -215,8 +215,9 @@ typedef struct ncclx_status {
 /* ---- Start and end ------------------------------------------------------------------------------------------ */
 
 /* Joins the job: under ncclxrun or any PMIx server the job it started, alone a job of one rank. argc and argv may be
- * null; they are left as they are. The thread level is NCCLX_THREAD_SINGLE, or that of NCCLX_THREAD_LEVEL. There is no communicator yet whose error
- * handler could run: a failure is printed and ends the process, or is returned with NCCLX_ERRORS=return. */
+ * null; they are left as they are. The thread level is NCCLX_THREAD_SINGLE, or that of NCCLX_THREAD_LEVEL. There is
+ * no communicator yet whose error handler could run: a failure is printed and ends the process, or is returned with
+ * NCCLX_ERRORS=return. */
 int ncclx_init(int *argc, char ***argv);
 /* The same with a thread level; *provided (may be null) is the level in force, which is always the one required.
  * Errors: INITIALIZED, ARG (no such level), CONFIG, BOOTSTRAP. */
@@ -254,8 +255,9 @@ typedef void (*ncclx_errhandler_fn_t)(ncclx_comm_t comm, ncclx_win_t win, int co
 int ncclx_errhandler_create(ncclx_errhandler_fn_t function, void *user, ncclx_errhandler_t *handler);
 /* Gives the handle up; objects that use the handler keep it alive. Sets *handler to NCCLX_ERRHANDLER_NULL. */
 int ncclx_errhandler_free(ncclx_errhandler_t *handler);
-/* A new communicator or window starts with the handler of the one it was made from; COMM_WORLD and COMM_SELF start with NCCLX_ERRORS_ARE_FATAL, or as
- * NCCLX_ERRORS says. Errors with no object of their own use the handler of COMM_WORLD. */
+/* A new communicator or window starts with the handler of the one it was made from; COMM_WORLD and COMM_SELF start
+ * with NCCLX_ERRORS_ARE_FATAL, or as NCCLX_ERRORS says. Errors with no object of their own use the handler of
+ * COMM_WORLD. */
 int ncclx_comm_set_errhandler(ncclx_comm_t comm, ncclx_errhandler_t handler);
 int ncclx_comm_get_errhandler(ncclx_comm_t comm, ncclx_errhandler_t *handler);
 int ncclx_comm_call_errhandler(ncclx_comm_t comm, int code);
@@ -320,8 +322,8 @@ int ncclx_comm_group(ncclx_comm_t comm, ncclx_group_t *group);
 int ncclx_comm_compare(ncclx_comm_t a, ncclx_comm_t b, int *result);
 /* Collective over comm: the same members with a context of their own. */
 int ncclx_comm_dup(ncclx_comm_t comm, ncclx_comm_t *out);
-/* Collective over comm: one communicator for each color (>= 0, or NCCLX_UNDEFINED for none: then *out is NCCLX_COMM_NULL), ranks in order of
- * key, then of old rank. */
+/* Collective over comm: one communicator for each color (>= 0, or NCCLX_UNDEFINED for none: then *out is
+ * NCCLX_COMM_NULL), ranks in order of key, then of old rank. */
 int ncclx_comm_split(ncclx_comm_t comm, int color, int key, ncclx_comm_t *out);
 /* The same with the color taken from placement: NCCLX_SPLIT_NODE ... NCCLX_SPLIT_BUILDING, or NCCLX_UNDEFINED. */
 int ncclx_comm_split_type(ncclx_comm_t comm, int type, int key, ncclx_comm_t *out);
@@ -530,23 +532,26 @@ int ncclx_mem_free(void *ptr);
 
 /* ---- Windows: one-sided communication ----------------------------------------------------------------------- */
 
-/* A window is memory of each rank of comm that the others put to and get from, and a row of 64-bit signal slots of each rank (info key
- * "ncclx_signal_slots", default 64, the same on all ranks; all 0 at first). Sizes may differ, 0 included. disp_unit, the bytes of one displacement step
- * (>= 1), may differ per rank: the target's counts. Collective over comm: created on all ranks or on none.
+/* A window is memory of each rank of comm that the others put to and get from, and a row of 64-bit signal slots of
+ * each rank (info key "ncclx_signal_slots", default 64, the same on all ranks; all 0 at first). Sizes may differ, 0
+ * included. disp_unit, the bytes of one displacement step (>= 1), may differ per rank: the target's counts.
+ * Collective over comm: created on all ranks or on none.
  *
- * Order and completion. Puts to one target become visible in any order, until ordered by a signal, flush or fence. put_signal and signal raise
- * the slot only after their data and every earlier put of the same origin to that target on the window are visible there; this needs
- * no flush and no call by the target. flush returns when all earlier operations to the target are complete in its memory, even if the
- * target makes no call. Origin buffers of put may be used again after flush, flush_local, fence, unlock_all. Origin buffers of get are filled then.
+ * Order and completion. Puts to one target become visible in any order, until ordered by a signal, flush or fence.
+ * put_signal and signal raise the slot only after their data and every earlier put of the same origin to that target
+ * on the window are visible there; this needs no flush and no call by the target. flush returns when all earlier
+ * operations to the target are complete in its memory, even if the target makes no call. Origin buffers of put may be
+ * used again after flush, flush_local, fence, unlock_all. Origin buffers of get are filled then.
  *
- * put, get, put_signal and signal are allowed between lock_all and unlock_all or between two fences; a window starts out ready for either, so that
- * programs which synchronise by signals alone need neither. */
+ * put, get, put_signal and signal are allowed between lock_all and unlock_all or between two fences; a window starts
+ * out ready for either, so that programs which synchronise by signals alone need neither. */
 int ncclx_win_allocate(size_t bytes, size_t disp_unit, ncclx_info_t info, ncclx_comm_t comm, void **base,
                        ncclx_win_t *win);
 int ncclx_win_create(void *base, size_t bytes, size_t disp_unit, ncclx_info_t info, ncclx_comm_t comm,
                      ncclx_win_t *win);
-/* Collective. NCCLX_ERR_RMA_SYNC on all ranks, which leaves the window usable, when one has operations in flight: gets or puts to a target after which
- * came no flush, fence or unlock, nor, for puts, a signal to that target; or when one is inside an epoch (lock, lock_all, start, post). */
+/* Collective. NCCLX_ERR_RMA_SYNC on all ranks, which leaves the window usable, when one has operations in flight:
+ * gets or puts to a target after which came no flush, fence or unlock, nor, for puts, a signal to that target; or
+ * when one is inside an epoch (lock, lock_all, start, post). */
 int ncclx_win_free(ncclx_win_t *win);
 /* count elements to displacement target_disp of target's window. Checked here: NCCLX_ERR_RANGE when they do not fit. */
 int ncclx_win_put(const void *origin, size_t count, ncclx_datatype_t type, int target, size_t target_disp,
@@ -558,24 +563,26 @@ int ncclx_win_rput(const void *origin, size_t count, ncclx_datatype_t type, int 
                    ncclx_win_t win, ncclx_request_t *request);
 int ncclx_win_rget(void *origin, size_t count, ncclx_datatype_t type, int target, size_t target_disp, ncclx_win_t win,
                    ncclx_request_t *request);
-/* Puts `count` pieces to one target. All are checked before anything is written. The list may be used again at once; the pieces' buffers are
- * as those of put. */
+/* Puts `count` pieces to one target. All are checked before anything is written. The list may be used again at once;
+ * the pieces' buffers are as those of put. */
 int ncclx_win_put_iov(const ncclx_iov_t *pieces, size_t count, int target, ncclx_win_t win);
 /* And one signal after all of them, as that of put_signal. */
 int ncclx_win_put_iov_signal(const ncclx_iov_t *pieces, size_t count, int target, ncclx_win_t win, size_t slot,
                              ncclx_signal_op_t op, uint64_t value);
-/* A plan is a list of puts that are made again and again. create checks every piece, for `most` elements, and copies the list; it is local. start
- * reads the counts, checks them all before anything is written (COUNT: one is above its `most`), and makes the puts in order, each as put or,
- * with a slot, put_signal: a count of 0 still raises the slot. Buffers and counts are read where the pieces say. The window cannot be freed while
- * a plan uses it (RMA_SYNC). Errors of create: those of put and put_signal; of start and free: ARG (not a plan). */
+/* A plan is a list of puts that are made again and again. create checks every piece, for `most` elements, and copies
+ * the list; it is local. start reads the counts, checks them all before anything is written (COUNT: one is above its
+ * `most`), and makes the puts in order, each as put or, with a slot, put_signal: a count of 0 still raises the slot.
+ * Buffers and counts are read where the pieces say. The window cannot be freed while a plan uses it (RMA_SYNC).
+ * Errors of create: those of put and put_signal; of start and free: ARG (not a plan). */
 int ncclx_win_plan_create(const ncclx_plan_piece_t *pieces, size_t count, ncclx_datatype_t type, ncclx_win_t win,
                           ncclx_plan_t *plan);
 int ncclx_win_plan_start(ncclx_plan_t plan);
 /* Sets *plan to NCCLX_PLAN_NULL. What was started goes on. */
 int ncclx_win_plan_free(ncclx_plan_t *plan);
-/* Atomic for each element: target element = target element op origin element, for predefined operations but AVG, and NCCLX_REPLACE. No other call
- * of this family of the same type, from whichever rank, comes between the reading and the writing of an element; puts and gets may. The
- * target makes no call. Completion as that of put. Errors: OP (a user's operation, AVG, NO_OP where nothing is fetched), TYPE. */
+/* Atomic for each element: target element = target element op origin element, for predefined operations but AVG, and
+ * NCCLX_REPLACE. No other call of this family of the same type, from whichever rank, comes between the reading and
+ * the writing of an element; puts and gets may. The target makes no call. Completion as that of put. Errors: OP (a
+ * user's operation, AVG, NO_OP where nothing is fetched), TYPE. */
 int ncclx_win_accumulate(const void *origin, size_t count, ncclx_datatype_t type, ncclx_op_t op, int target,
                          size_t target_disp, ncclx_win_t win);
 /* The same, and result receives the elements as they were before: filled when a get would be. With NCCLX_NO_OP an atomic get, origin may be
@@ -599,9 +606,10 @@ int ncclx_win_wait_signal(ncclx_win_t win, size_t slot, ncclx_compare_t compare,
                           uint64_t *seen);
 int ncclx_win_test_signal(ncclx_win_t win, size_t slot, ncclx_compare_t compare, uint64_t value, int *flag,
                           uint64_t *seen);
-/* The same on several of this rank's slots, condition i being slots[i] <compares[i]> values[i]. any: until one is true; *index is the first
- * such, *seen (may be null) its value. all: until all are true in one look; seen (may be null) has room for count values. No conditions: at once, with
- * *index NCCLX_INDEX_UNDEFINED. Without success (test: *flag 0) *index is NCCLX_INDEX_UNDEFINED. */
+/* The same on several of this rank's slots, condition i being slots[i] <compares[i]> values[i]. any: until one is
+ * true; *index is the first such, *seen (may be null) its value. all: until all are true in one look; seen (may be
+ * null) has room for count values. No conditions: at once, with *index NCCLX_INDEX_UNDEFINED. Without success (test:
+ * *flag 0) *index is NCCLX_INDEX_UNDEFINED. */
 int ncclx_win_wait_signal_any(ncclx_win_t win, size_t count, const size_t *slots, const ncclx_compare_t *compares,
                               const uint64_t *values, int64_t timeout_us, size_t *index, uint64_t *seen);
 int ncclx_win_wait_signal_all(ncclx_win_t win, size_t count, const size_t *slots, const ncclx_compare_t *compares,
@@ -620,15 +628,17 @@ int ncclx_win_flush_local_all(ncclx_win_t win);
 /* An access epoch to all ranks, shared; does not communicate: each target is locked, shared, when it is first used. unlock_all flushes. */
 int ncclx_win_lock_all(ncclx_win_t win);
 int ncclx_win_unlock_all(ncclx_win_t win);
-/* Locks target's part of the window, NCCLX_LOCK_SHARED or NCCLX_LOCK_EXCLUSIVE, against locks of other ranks; first come, first served. Returns when
- * the lock is held; the target makes no call. unlock completes all operations to the target first. A lock whose deadline passes is not held.
- * Errors: RMA_SYNC (the target is locked by this rank; inside lock_all or start; unlock of what is not locked). */
+/* Locks target's part of the window, NCCLX_LOCK_SHARED or NCCLX_LOCK_EXCLUSIVE, against locks of other ranks; first
+ * come, first served. Returns when the lock is held; the target makes no call. unlock completes all operations to the
+ * target first. A lock whose deadline passes is not held. Errors: RMA_SYNC (the target is locked by this rank; inside
+ * lock_all or start; unlock of what is not locked). */
 int ncclx_win_lock(int type, int target, ncclx_win_t win);
 int ncclx_win_unlock(int target, ncclx_win_t win);
-/* Epochs between groups of the window's ranks. post opens this rank's window to the group's members and does not wait; start waits until all
- * members of its group have posted, and then operations may go to these only; complete completes them and tells the targets; wait waits until
- * all members of post's group have called complete, test looks whether they have (*flag 1: the epoch is over). A rank may be in both kinds at once. Errors:
- * RMA_SYNC (wrong order; locks or lock_all; an operation outside the group), GROUP. */
+/* Epochs between groups of the window's ranks. post opens this rank's window to the group's members and does not
+ * wait; start waits until all members of its group have posted, and then operations may go to these only; complete
+ * completes them and tells the targets; wait waits until all members of post's group have called complete, test looks
+ * whether they have (*flag 1: the epoch is over). A rank may be in both kinds at once. Errors: RMA_SYNC (wrong order;
+ * locks or lock_all; an operation outside the group), GROUP. */
 int ncclx_win_post(ncclx_group_t group, ncclx_win_t win);
 int ncclx_win_start(ncclx_group_t group, ncclx_win_t win);
 int ncclx_win_complete(ncclx_win_t win);

@@ -55,7 +55,7 @@ epochs() {
     job "$1" 2 query
 }
 
-some_cases "as it comes" 20000
+some_cases "as it comes" 5000
 job "as it comes" 2 signal 100000
 for ranks in 4 7 8 16; do job "as it comes" $ranks put; done
 for ranks in 1 3 5 7 8 16; do job "as it comes" $ranks signal 1000; done

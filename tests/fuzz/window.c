@@ -88,7 +88,8 @@ void pml_wake(struct ncclx_rt *rt, int peer)
 }
 
 /* Epochs between groups are for tests of several processes. */
-int pml_isend(struct ncclx_comm *comm, enum pml_space space, const void *buf, size_t bytes, int dest, int tag, struct ncclx_request **request)
+int pml_isend(struct ncclx_comm *comm, enum pml_space space, const void *buf, size_t bytes, int dest, int tag,
+              struct ncclx_request **request)
 {
     (void)comm, (void)space, (void)buf, (void)bytes, (void)dest, (void)tag, (void)request;
     return NCCLX_ERR_UNSUPPORTED;

@@ -1,5 +1,5 @@
-/* window_epochs.c - locks and epochs of windows between processes: window_epochs CASE [NUMBER]. Prints nothing but "ok RANKS". Each case runs
- * on a window that allocates, and on one made of the program's memory. */
+/* window_epochs.c - locks and epochs of windows between processes: window_epochs CASE [NUMBER]. Prints nothing but
+ * "ok RANKS". Each case runs on a window that allocates, and on one made of the program's memory. */
 #include "tests/mp/window.h"
 
 #include <sched.h>
@@ -254,7 +254,8 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         window_case run;
-    } cases[] = {{"locks", locks}, {"passive", passive}, {"groups", groups}, {"star", star}, {"errors", errors}, {"query", query}, {"cost", cost}};
+    } cases[] = {{"locks", locks},   {"passive", passive}, {"groups", groups}, {"star", star},
+                 {"errors", errors}, {"query", query},     {"cost", cost}};
     const char *name = argc > 1 ? argv[1] : "";
     const uint64_t number = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     window_case run = NULL;

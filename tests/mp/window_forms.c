@@ -1,5 +1,5 @@
-/* window_forms.c - other forms of puts, gets and waits between processes: window_forms CASE [NUMBER]. Prints nothing but "ok RANKS". Each case
- * runs on a window that allocates, and on one made of the program's memory. */
+/* window_forms.c - other forms of puts, gets and waits between processes: window_forms CASE [NUMBER]. Prints nothing
+ * but "ok RANKS". Each case runs on a window that allocates, and on one made of the program's memory. */
 #include "tests/mp/window.h"
 
 #include <time.h>

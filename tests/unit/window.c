@@ -147,7 +147,8 @@ void pml_wake(struct ncclx_rt *rt, int peer)
 }
 
 /* Epochs between groups are for tests of several processes. */
-int pml_isend(struct ncclx_comm *comm, enum pml_space space, const void *buf, size_t bytes, int dest, int tag, struct ncclx_request **request)
+int pml_isend(struct ncclx_comm *comm, enum pml_space space, const void *buf, size_t bytes, int dest, int tag,
+              struct ncclx_request **request)
 {
     (void)comm, (void)space, (void)buf, (void)bytes, (void)dest, (void)tag, (void)request;
     return NCCLX_ERR_UNSUPPORTED;
@@ -399,7 +400,8 @@ static void counters(struct rank *rank)
     struct ncclx_win *win = make_window(rank, NULL, 8, 1, &base);
     if (!win) return;
     for (int i = 0; i < 500; i++) EXPECT(send_signal(win, 0, 3, NCCLX_SIGNAL_ADD, 1) == NCCLX_SUCCESS);
-    if (rank->comm.rank == 0) EXPECT(osc_wait_signal(win, 3, NCCLX_CMP_GE, 500 * RANKS, UINT64_MAX, &seen) == NCCLX_SUCCESS && seen == 500 * RANKS);
+    if (rank->comm.rank == 0)
+        EXPECT(osc_wait_signal(win, 3, NCCLX_CMP_GE, 500 * RANKS, UINT64_MAX, &seen) == NCCLX_SUCCESS && seen == 500 * RANKS);
     EXPECT(osc_win_free(win) == NCCLX_SUCCESS);
 }
 
@@ -569,7 +571,8 @@ static void locks_on(struct rank *rank, void *memory)
         uint64_t words[2] = {0, 1};
         const int target = (int)(round % RANKS), type = (round + (uint64_t)me) % 4 ? NCCLX_LOCK_EXCLUSIVE : NCCLX_LOCK_SHARED;
         EXPECT(osc_lock(win, type, target) == NCCLX_SUCCESS);
-        EXPECT(osc_lock(win, type, target) == NCCLX_ERR_RMA_SYNC && osc_lock_all(win) == NCCLX_ERR_RMA_SYNC && osc_fence(win) == NCCLX_ERR_RMA_SYNC);
+        EXPECT(osc_lock(win, type, target) == NCCLX_ERR_RMA_SYNC);
+        EXPECT(osc_lock_all(win) == NCCLX_ERR_RMA_SYNC && osc_fence(win) == NCCLX_ERR_RMA_SYNC);
         EXPECT(osc_get(win, words, 16, target, 0) == NCCLX_SUCCESS && osc_flush(win, target) == NCCLX_SUCCESS);
         EXPECT(words[0] == words[1]);
         words[0] = words[1] = words[0] + 1;
