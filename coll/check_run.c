@@ -21,11 +21,13 @@ static void describe(const void *arg, char *text, size_t bytes)
     char mine[256], who[96];
     int from, count = check_missing(comm->rank, comm->size, run->round, &from);
     check_describe(&run->mine, mine, sizeof mine);
-    if (count == 1) snprintf(who, sizeof who, "rank %d has", from);
-    else snprintf(who, sizeof who, "one of the %d ranks %d to %d%s has", count, from, (from + count - 1) % comm->size,
-                  from + count > comm->size ? ", counted past the last," : "");
+    if (count == 1)
+        snprintf(who, sizeof who, "rank %d has", from);
+    else
+        snprintf(who, sizeof who, "one of the %d ranks %d to %d%s has", count, from, (from + count - 1) % comm->size,
+                 from + count > comm->size ? ", counted past the last," : "");
     snprintf(text, bytes, "%s as collective %llu on %s: %s not made this call", mine,
-             (unsigned long long)run->mine.sequence, check_place(&run->mine, comm->name), who);
+             (unsigned long long)run->mine.sequence, check_place(&run->mine, base_comm_name(comm)), who);
 }
 
 static void let_go(struct ncclx_request **request)
@@ -41,10 +43,7 @@ static void let_go(struct ncclx_request **request)
     if (gone->kind->cancel) (void)gone->kind->cancel(gone); /* releases it, at once or when peers no longer name it */
 }
 
-static bool under_way(const struct check_run *run)
-{
-    return !run->send->complete || !run->receive->complete;
-}
+static bool under_way(const struct check_run *run) { return !run->send->complete || !run->receive->complete; }
 
 static int end_round(struct check_run *run, const struct ncclx_comm *comm)
 {
@@ -89,7 +88,7 @@ static int judge(const struct ncclx_comm *comm, const struct check_run *run)
     const struct check_view *view = &run->view;
     char text[700];
     if (!view->differs) return NCCLX_SUCCESS;
-    check_verdict(view, comm->name, text, sizeof text);
+    check_verdict(view, base_comm_name(comm), text, sizeof text);
     /* A call that fails on one rank fails with its code on all, as making windows and communicators does anyway. */
     int error = view->other.error ? view->other.error : view->lowest.error;
     return base_error(error ? error : NCCLX_ERR_MISMATCH, "%s", text);
@@ -100,7 +99,8 @@ static int compare(struct ncclx_comm *comm, const char *function, const struct c
     struct check_run *run = comm->coll->check;
     if (comm->size == 1) return signature->error;
     if (run->error)
-        return base_error(run->error, "an earlier check of calls on %s broke off; it is of no more use", comm->name);
+        return base_error(run->error, "an earlier check of calls on %s broke off; it is of no more use",
+                          base_comm_name(comm));
     run->mine = *signature;
     run->mine.rank = comm->rank;
     run->mine.sequence = ++run->calls;
@@ -118,7 +118,7 @@ int check_attach(struct ncclx_comm *comm)
 {
     comm->coll->check = base_calloc(AREA_COLL, 1, sizeof *comm->coll->check);
     if (comm->coll->check) return NCCLX_SUCCESS;
-    return base_error(NCCLX_ERR_NO_MEM, "no memory to check the collectives of %s", comm->name);
+    return base_error(NCCLX_ERR_NO_MEM, "no memory to check the collectives of %s", base_comm_name(comm));
 }
 
 int coll_check_args(struct ncclx_comm *comm, const char *function, const struct coll_args *args, enum coll_form form,
@@ -128,8 +128,7 @@ int coll_check_args(struct ncclx_comm *comm, const char *function, const struct 
     return compare(comm, function, &signature);
 }
 
-int coll_check_other(struct ncclx_comm *comm, const char *function, enum coll_other_call call, size_t slots,
-                     int error)
+int coll_check_other(struct ncclx_comm *comm, const char *function, enum coll_other_call call, size_t slots, int error)
 {
     struct check_signature signature = {.call = (int32_t)call, .slots = slots, .error = error};
     return compare(comm, function, &signature);

@@ -25,7 +25,7 @@ void coll_finalize(struct ncclx_rt *rt)
 int coll_comm_attach(struct ncclx_comm *comm)
 {
     comm->coll = base_calloc(AREA_COLL, 1, sizeof *comm->coll);
-    if (!comm->coll) return base_error(NCCLX_ERR_NO_MEM, "no memory for the collectives of %s", comm->name);
+    if (!comm->coll) return base_error(NCCLX_ERR_NO_MEM, "no memory for the collectives of %s", base_comm_name(comm));
     if (!comm->rt->check) return NCCLX_SUCCESS;
     int error = check_attach(comm);
     if (error) coll_comm_detach(comm);
@@ -130,7 +130,8 @@ static int run_schedule(struct ncclx_comm *comm, const struct coll_problem *prob
     int error = operation_acquire(comm, problem, &operation);
     if (error) return error;
     operation_start(operation, args);
-    error = operation->request.complete ? operation->request.status.error : base_request_wait(&operation->request, call_name(args->name));
+    error = operation->request.complete ? operation->request.status.error
+                                        : base_request_wait(&operation->request, call_name(args->name));
     if (!operation->request.complete) operation_abandon(operation, error);
     operation_release(operation);
     return error;
@@ -154,14 +155,20 @@ static size_t largest_block(const struct coll_problem *problem)
 static size_t slot_bytes(const struct coll_problem *problem)
 {
     switch (problem->name) {
-    case COLL_BARRIER: return 0;
+    case COLL_BARRIER:
+        return 0;
     case COLL_ALLTOALL:
     case COLL_SCATTER:
-    case COLL_REDUCE_SCATTER_BLOCK: return problem->bytes * (size_t)problem->size;
-    case COLL_REDUCE_SCATTER: return problem->total_bytes;
-    case COLL_ALLGATHERV: return largest_block(problem);
-    case COLL_ALLTOALLV: return SIZE_MAX; /* the larger the blocks that fit */
-    default: return problem->bytes;
+    case COLL_REDUCE_SCATTER_BLOCK:
+        return problem->bytes * (size_t)problem->size;
+    case COLL_REDUCE_SCATTER:
+        return problem->total_bytes;
+    case COLL_ALLGATHERV:
+        return largest_block(problem);
+    case COLL_ALLTOALLV:
+        return SIZE_MAX; /* the larger the blocks that fit */
+    default:
+        return problem->bytes;
     }
 }
 
@@ -189,7 +196,8 @@ int coll_run(struct ncclx_comm *comm, const struct coll_args *args)
     if (error) return error;
     if (!shared) return run_schedule(comm, &problem, args);
     if (shared->error)
-        return base_error(shared->error, "an earlier collective on %s failed; the communicator is of no more use", comm->name);
+        return base_error(shared->error, "an earlier collective on %s failed; the communicator is of no more use",
+                          base_comm_name(comm));
     shared->call = call_name(args->name);
     error = algorithm->run(shared, &problem, args->sendbuf, args->recvbuf);
     return error == SHARED_DECLINED ? run_schedule(comm, &problem, args) : error;
@@ -227,6 +235,7 @@ int coll_barrier(struct ncclx_comm *comm) { return coll_run(comm, &(struct coll_
 
 int coll_allgather_bytes(struct ncclx_comm *comm, const void *mine, void *all, size_t bytes)
 {
-    struct coll_args args = {.name = COLL_ALLGATHER, .sendbuf = mine, .recvbuf = all, .count = bytes, .type = NCCLX_UINT8};
+    struct coll_args args = {
+        .name = COLL_ALLGATHER, .sendbuf = mine, .recvbuf = all, .count = bytes, .type = NCCLX_UINT8};
     return coll_run(comm, &args);
 }

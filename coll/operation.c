@@ -29,8 +29,10 @@ static int check_message(const struct step *step, const struct ncclx_request *re
     if (request->status.cancelled) return NCCLX_SUCCESS; /* by operation_abandon, which has its reason */
     if (request->status.error && request->status.error != NCCLX_ERR_TRUNCATE) return request->status.error;
     if (!differs) return request->status.error;
-    return base_error(NCCLX_ERR_MISMATCH, "rank %d sent %zu bytes where this rank's call of the collective expects %zu: "
-                      "their arguments differ", step->peer, request->status.bytes, step->out.bytes);
+    return base_error(NCCLX_ERR_MISMATCH,
+                      "rank %d sent %zu bytes where this rank's call of the collective expects %zu: "
+                      "their arguments differ",
+                      step->peer, request->status.bytes, step->out.bytes);
 }
 
 static void end_message(struct operation_message *message)
@@ -41,8 +43,10 @@ static void end_message(struct operation_message *message)
     message->request = NULL;
     operation->outstanding--;
     request->kind->release(request);
-    if (error) fail(operation, error);
-    else executor_complete(&operation->executor, message->step);
+    if (error)
+        fail(operation, error);
+    else
+        executor_complete(&operation->executor, message->step);
 }
 
 static void drive(struct coll_operation *operation);
@@ -62,9 +66,10 @@ static void post(struct coll_operation *operation, uint32_t index, const struct 
     struct ncclx_comm *comm = operation->request.comm;
     struct ncclx_request *request;
     int tag = executor_tag(operation->sequence, step->round);
-    int error = step->kind == STEP_SEND
-                    ? pml_isend(comm, PML_COLL, address(operation, &step->a), step->a.bytes, step->peer, tag, &request)
-                    : pml_irecv(comm, PML_COLL, address(operation, &step->out), step->out.bytes, step->peer, tag, &request);
+    int error =
+        step->kind == STEP_SEND
+            ? pml_isend(comm, PML_COLL, address(operation, &step->a), step->a.bytes, step->peer, tag, &request)
+            : pml_irecv(comm, PML_COLL, address(operation, &step->out), step->out.bytes, step->peer, tag, &request);
     if (error) {
         fail(operation, error);
         return;
@@ -87,13 +92,21 @@ static void begin(struct coll_operation *operation, uint32_t index)
     size_t count = step->out.bytes / problem->element_bytes;
     switch (step->kind) {
     case STEP_SEND:
-    case STEP_RECEIVE: post(operation, index, step); return;
+    case STEP_RECEIVE:
+        post(operation, index, step);
+        return;
     case STEP_REDUCE:
-        base_op_apply(operation->op, problem->type, address(operation, &step->a), address(operation, &step->b), out, count);
+        base_op_apply(operation->op, problem->type, address(operation, &step->a), address(operation, &step->b), out,
+                      count);
         break;
-    case STEP_FINISH: base_op_finish(operation->op, problem->type, out, count, problem->size); break;
-    case STEP_COPY: memmove(out, address(operation, &step->a), step->out.bytes); break;
-    case STEP_JOIN: break;
+    case STEP_FINISH:
+        base_op_finish(operation->op, problem->type, out, count, problem->size);
+        break;
+    case STEP_COPY:
+        memmove(out, address(operation, &step->a), step->out.bytes);
+        break;
+    case STEP_JOIN:
+        break;
     }
     executor_complete(&operation->executor, index);
 }
@@ -123,21 +136,20 @@ static void drive(struct coll_operation *operation)
 
 /* ---- The request ------------------------------------------------------------------------------------------------- */
 
-static void release(struct ncclx_request *request)
-{
-    operation_release((struct coll_operation *)request);
-}
+static void release(struct ncclx_request *request) { operation_release((struct coll_operation *)request); }
 
 static void describe(const struct ncclx_request *request, char *text, size_t bytes)
 {
     const struct coll_operation *operation = (const struct coll_operation *)request;
     const struct coll_problem *problem = &operation->schedule->problem;
-    int length = snprintf(text, bytes, "%s (%s) of %zu bytes, number %u on %s", coll_name_text(problem->name), operation->algorithm->name,
-                          problem->bytes, operation->sequence, request->comm->name);
+    int length =
+        snprintf(text, bytes, "%s (%s) of %zu bytes, number %u on %s", coll_name_text(problem->name),
+                 operation->algorithm->name, problem->bytes, operation->sequence, base_comm_name(request->comm));
     for (uint32_t i = 0; i < operation->schedule->step_count; i++) {
         const struct step *step = &operation->schedule->steps[i];
         if (!operation->messages[i].request || length < 0 || (size_t)length >= bytes) continue;
-        snprintf(text + length, bytes - (size_t)length, ", %s rank %d", step->kind == STEP_SEND ? "sending to" : "waiting for", step->peer);
+        snprintf(text + length, bytes - (size_t)length, ", %s rank %d",
+                 step->kind == STEP_SEND ? "sending to" : "waiting for", step->peer);
         return;
     }
 }
@@ -159,7 +171,8 @@ static int start_persistent(struct ncclx_request *request)
 {
     struct coll_operation *operation = (struct coll_operation *)request;
     if (operation->outstanding)
-        return base_error(NCCLX_ERR_REQUEST, "%u messages of its last start, which failed, are still under way", operation->outstanding);
+        return base_error(NCCLX_ERR_REQUEST, "%u messages of its last start, which failed, are still under way",
+                          operation->outstanding);
     begin_anew(operation);
     return NCCLX_SUCCESS;
 }
@@ -203,8 +216,8 @@ int operation_prepare(struct coll_operation *operation, const struct coll_args *
     operation->request.active = false;
     operation->sequence = EXECUTOR_SEQUENCES + operation->home->prepared++ % EXECUTOR_SEQUENCES;
     if (!number_taken(operation, operation->sequence)) return NCCLX_SUCCESS;
-    return base_error(NCCLX_ERR_LIMIT, "one of the last %u persistent collectives on %s is the oldest: free it", EXECUTOR_SEQUENCES,
-                      comm->name);
+    return base_error(NCCLX_ERR_LIMIT, "one of the last %u persistent collectives on %s is the oldest: free it",
+                      EXECUTOR_SEQUENCES, base_comm_name(comm));
 }
 
 void operation_abandon(struct coll_operation *operation, int error)
@@ -277,8 +290,10 @@ void operations_end(struct coll_comm *home)
     struct coll_operation *next;
     for (struct coll_operation *operation = home->operations; operation; operation = next) {
         next = operation->next;
-        if (operation->in_use) operation->home = NULL;
-        else destroy(operation);
+        if (operation->in_use)
+            operation->home = NULL;
+        else
+            destroy(operation);
     }
     home->operations = NULL;
 }
@@ -331,8 +346,8 @@ static int build(struct ncclx_comm *comm, const struct coll_problem *brought, st
     int error = blocks_keep(&problem, &blocks);
     if (!error) error = build_schedule(comm, &problem, &schedule, &algorithm);
     if (!error && !(operation = allocate(schedule)))
-        error = base_error(NCCLX_ERR_NO_MEM, "%s of %zu bytes (%s) needs %zu bytes of memory", coll_name_text(problem.name), problem.bytes,
-                           algorithm->name, schedule->scratch_bytes);
+        error = base_error(NCCLX_ERR_NO_MEM, "%s of %zu bytes (%s) needs %zu bytes of memory",
+                           coll_name_text(problem.name), problem.bytes, algorithm->name, schedule->scratch_bytes);
     if (error) {
         base_free(AREA_COLL, schedule);
         base_free(AREA_COLL, blocks);
@@ -352,7 +367,8 @@ int operation_acquire(struct ncclx_comm *comm, const struct coll_problem *proble
     struct coll_comm *home = comm->coll;
     struct coll_operation *found = home->operations, **link = &home->operations;
     if (home->in_flight >= EXECUTOR_OVERLAP / 2)
-        return base_error(NCCLX_ERR_LIMIT, "more than %u collectives in flight on %s: wait for some", home->in_flight, comm->name);
+        return base_error(NCCLX_ERR_LIMIT, "more than %u collectives in flight on %s: wait for some", home->in_flight,
+                          base_comm_name(comm));
     while (found && (found->in_use || !same_problem(&found->schedule->problem, problem))) {
         link = &found->next;
         found = *link;

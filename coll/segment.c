@@ -103,7 +103,7 @@ static int make(struct ncclx_comm *comm, enum segment_level level)
     if (!error) error = agree(comm, mine, &all);
     if (error || !all) {
         segments->state = SEGMENTS_IMPOSSIBLE;
-        base_log(AREA_COLL, LOG_DEBUG, "no shared memory for the collectives of %s: messages serve them", comm->name);
+        base_log(AREA_COLL, LOG_DEBUG, "no shared memory for the collectives of %s: messages serve them", base_comm_name(comm));
         if (segment) end_segment(comm->rt, segment);
         return error;
     }

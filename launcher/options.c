@@ -226,7 +226,7 @@ static const struct option option_table[] = {
     {"-n -np --np", "N", apply_ranks, "ranks of this program; one a slot if not given"},
     {"-x", "NAME[=VALUE]", apply_setting, "set a variable for the ranks of this program; repeatable"},
     {"--wdir", "DIR", apply_directory, "start the ranks of this program in DIR"},
-    {"--host", "NAME[:SLOTS],...", apply_hosts, "hosts to use; in this release names of this machine"},
+    {"--host -H", "NAME[:SLOTS],...", apply_hosts, "hosts to use; in this release names of this machine"},
     {"--map-by", "PLACE", apply_map_by,
      "slot (default), node, hwthread, core, l2cache, l3cache, numa, package or socket"},
     {"--bind-to", "PLACE", apply_bind_to,
@@ -260,10 +260,15 @@ static bool has_name(const struct option *option, const char *name, size_t lengt
     return false;
 }
 
+/* Long options may have one dash, as fingers that know mpirun type them: -wdir. */
 static const struct option *find_option(const char *name, size_t length)
 {
+    char doubled[64] = "-";
+    bool single = length > 2 && name[1] != '-' && length < sizeof doubled - 1;
+    if (single) memcpy(doubled + 1, name, length);
     for (size_t i = 0; i < OPTION_COUNT; i++)
-        if (has_name(&option_table[i], name, length)) return &option_table[i];
+        if (has_name(&option_table[i], name, length) || (single && has_name(&option_table[i], doubled, length + 1)))
+            return &option_table[i];
     return NULL;
 }
 

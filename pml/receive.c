@@ -16,7 +16,7 @@ static int truncated(const struct pml_request *request)
     return base_error(
         NCCLX_ERR_TRUNCATE,
         "message of %zu bytes from rank %d, tag %d, on %s is larger than the receive's buffer of %zu bytes",
-        request->base.status.bytes, request->base.status.source, request->base.status.tag, request->space->comm->name,
+        request->base.status.bytes, request->base.status.source, request->base.status.tag, base_comm_name(request->space->comm),
         request->u.receive.core.capacity);
 }
 
@@ -33,7 +33,7 @@ static void describe(const struct ncclx_request *base, char *text, size_t bytes)
     if (receive->source != NCCLX_ANY_SOURCE) snprintf(source, sizeof source, "rank %d", receive->source);
     if (receive->tag != NCCLX_ANY_TAG) snprintf(tag, sizeof tag, "tag %d", receive->tag);
     snprintf(text, bytes, "receive of at most %zu bytes from %s, %s, on %s", request->u.receive.core.capacity, source,
-             tag, base->comm->name);
+             tag, base_comm_name(base->comm));
 }
 
 static void finish_cancelled(struct pml_request *request)
@@ -184,7 +184,7 @@ void pml_receive_end(struct match_receive *receive)
     request->u.receive.core.state = STATE_DONE;
     request->peer = NULL; /* of the communicator */
     base_request_complete(&request->base, base_error(NCCLX_ERR_COMM, "%s ended before a receive on it was complete",
-                                                     request->base.comm->name));
+                                                     base_comm_name(request->base.comm)));
 }
 
 /* ---- Receiving -------------------------------------------------------------------------------------------------- */

@@ -16,7 +16,7 @@ static void describe(const struct ncclx_request *base, char *text, size_t bytes)
 {
     const struct pml_request *request = (const struct pml_request *)base;
     snprintf(text, bytes, "send of %zu bytes to rank %d, tag %d, on %s", request->u.send.bytes, base->status.source,
-             base->status.tag, base->comm->name);
+             base->status.tag, base_comm_name(base->comm));
 }
 
 static const struct base_request_kind send_kind = {.name = "send", .release = release, .describe = describe};

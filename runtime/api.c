@@ -97,7 +97,7 @@ int api_bad_rank(const struct ncclx_comm *comm, int rank, const char *what)
 {
     return base_error(strcmp(what, "root") == 0 ? NCCLX_ERR_ROOT : NCCLX_ERR_RANK,
                       "%s %d is not a rank of %s, which has %d", what, rank,
-                      comm->name[0] ? comm->name : "the communicator", comm->size);
+                      base_comm_name(comm), comm->size);
 }
 
 int api_check_op(const struct ncclx_rt *rt, ncclx_op_t op, ncclx_datatype_t type)

@@ -29,7 +29,7 @@ static int agree(struct ncclx_comm *comm, uint64_t values[2])
 static int another_failed(const struct ncclx_comm *comm, int code)
 {
     return base_error(code, "another member of %s could not make its part: %s",
-                      comm->name[0] ? comm->name : "the communicator", base_error_string(code));
+                      base_comm_name(comm), base_error_string(code));
 }
 
 /* After every member has tried: keeps *out if all succeeded. error is the caller's. */

@@ -185,7 +185,7 @@ static void describe_probe(const void *arg, char *text, size_t bytes)
     if (probe->source != NCCLX_ANY_SOURCE) snprintf(source, sizeof source, "rank %d", probe->source);
     if (probe->tag != NCCLX_ANY_TAG) snprintf(tag, sizeof tag, "tag %d", probe->tag);
     snprintf(text, bytes, "a message from %s, %s, on %s", source, tag,
-             probe->comm->name[0] ? probe->comm->name : "a communicator");
+             base_comm_name(probe->comm));
 }
 
 /* One look, and one more after some progress. message null: the message stays. */

@@ -27,6 +27,12 @@ struct ncclx_comm {
     char name[64];
 };
 
+/* For messages to people: most communicators have no name. */
+static inline const char *base_comm_name(const struct ncclx_comm *comm)
+{
+    return comm->name[0] ? comm->name : "a communicator";
+}
+
 /* Job rank of member `rank`. */
 static inline int base_comm_world(const struct ncclx_comm *comm, int rank)
 {

@@ -78,6 +78,11 @@ static void test_values(void **state)
     assert_false(options.oversubscribe);
     assert_string_equal(options.hosts, "a:2,b");
     options_release(&options);
+    assert_int_equal(parse("-wdir /tmp -H a -tag-output --timeout=1 p", &options), NCCLX_SUCCESS);
+    assert_string_equal(options.apps[0].directory, "/tmp");
+    assert_string_equal(options.hosts, "a");
+    assert_true(options.timeout_ns == BASE_NS_PER_S);
+    options_release(&options);
     assert_int_equal(parse("--help nonsense --foo", &options), NCCLX_SUCCESS);
     assert_int_equal(options.action, OPTIONS_HELP);
     options_release(&options);
