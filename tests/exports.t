@@ -14,7 +14,7 @@ is "the names of the header are weak" "$declared" \
     "$(nm -D --defined-only "$library" | awk '$2 == "W" { print $3 }' | sed 's/@@.*//' | sort)"
 like "SONAME" 'libncclx\.so\.0$' "$(readlink -f "$library" | sed 's/\.0\.0$//')"
 is "the header names a twin for every function" "$declared" \
-    "$(sed -n 's/^extern __typeof__(\(ncclx_[a-z0-9_]*\)) pncclx_[a-z0-9_]*;$/\1/p' "$header" | sort)"
+    "$(grep -o 'extern __typeof__(ncclx_[a-z0-9_]*) pncclx_[a-z0-9_]*;' "$header" | sed 's/.*(//; s/).*//' | sort)"
 
 echo '#include <ncclx.h>' >"$scratch/alone.c"
 cp "$scratch/alone.c" "$scratch/alone.cc"
