@@ -27,6 +27,13 @@ void scan_recursive_doubling(struct builder *builder)
     builder_copy(builder, current, result);
 }
 
+/* What comes from the rank before is the beginning of an exscan's result, and goes there straight unless the input, still
+ * needed, is in the way. */
+static bool result_is_free(const struct coll_problem *problem)
+{
+    return !problem->in_place || problem->rank == problem->size - 1;
+}
+
 /* The same; what leaves out the own contribution is combined beside it. */
 void exscan_recursive_doubling(struct builder *builder)
 {
@@ -37,7 +44,7 @@ void exscan_recursive_doubling(struct builder *builder)
     struct span incoming[2] = {builder_scratch(builder, problem->bytes), builder_scratch(builder, problem->bytes)};
     unsigned step = 0;
     for (int64_t distance = 1; distance < size; distance *= 2, step++) {
-        struct span arrives = incoming[step % 2];
+        struct span arrives = step == 0 && result_is_free(problem) ? result : incoming[step % 2];
         builder_round(builder, step);
         if (rank >= distance) builder_receive(builder, arrives, (int)(rank - distance));
         if (rank + distance < size) builder_send(builder, current, (int)(rank + distance));
@@ -84,7 +91,8 @@ void exscan_pipeline(struct builder *builder)
     struct span sums[2] = {builder_scratch(builder, largest.bytes), builder_scratch(builder, largest.bytes)};
     for (size_t i = 0; i < pieces; i++) {
         struct span given = span_split(problem, input, pieces, i), leaves = given;
-        struct span arrives = span_part(incoming[i % 2], 0, given.bytes);
+        struct span result = span_split(problem, result_of(problem), pieces, i);
+        struct span arrives = result_is_free(problem) ? result : span_part(incoming[i % 2], 0, given.bytes);
         builder_round(builder, (unsigned)i);
         if (rank) builder_receive(builder, arrives, rank - 1);
         if (rank && rank + 1 < size) {
@@ -92,6 +100,6 @@ void exscan_pipeline(struct builder *builder)
             builder_reduce(builder, arrives, given, leaves);
         }
         if (rank + 1 < size) builder_send(builder, leaves, rank + 1);
-        if (rank) builder_copy(builder, arrives, span_split(problem, result_of(problem), pieces, i));
+        if (rank) builder_copy(builder, arrives, result);
     }
 }

@@ -32,7 +32,7 @@ static const struct coll_algorithm bcast_table[] = {
     {0},
 };
 static const struct coll_algorithm reduce_table[] = {
-    {"shared", NULL, shared_reduce, 2, 2, 16 * KIB, false},
+    {"shared", NULL, shared_reduce, 2, 2, 8 * KIB, false},
     {"shared", NULL, shared_reduce, 3, ANY_RANKS, 512 * KIB, false},
     {"binomial", reduce_binomial, NULL, 2, 2, 64 * KIB, false},
     {"binomial", reduce_binomial, NULL, 3, ANY_RANKS, 8 * KIB, false},
@@ -40,7 +40,7 @@ static const struct coll_algorithm reduce_table[] = {
     {0},
 };
 static const struct coll_algorithm allreduce_table[] = {
-    {"shared", NULL, shared_allreduce, 2, 2, 16 * KIB, false},
+    {"shared", NULL, shared_allreduce, 2, 2, 8 * KIB, false},
     {"shared", NULL, shared_allreduce, 3, ANY_RANKS, 512 * KIB, false},
     {"recursive_doubling", allreduce_recursive_doubling, NULL, 2, 2, 512 * KIB, false},
     {"recursive_doubling", allreduce_recursive_doubling, NULL, 3, ANY_RANKS, 4 * KIB, false},
@@ -51,7 +51,7 @@ static const struct coll_algorithm allreduce_table[] = {
     {0},
 };
 static const struct coll_algorithm allgather_table[] = {
-    {"shared", NULL, shared_allgather, 2, 2, 32 * KIB, false},
+    {"shared", NULL, shared_allgather, 2, 2, 16 * KIB, false},
     {"shared", NULL, shared_allgather, 3, ANY_RANKS, 4096 * KIB, false},
     {"bruck", allgather_bruck, NULL, 3, ANY_RANKS, 4 * KIB, false},
     {"recursive_doubling", allgather_recursive_doubling, NULL, 3, ANY_RANKS, 128 * KIB, false},
@@ -60,7 +60,7 @@ static const struct coll_algorithm allgather_table[] = {
     {0},
 };
 static const struct coll_algorithm alltoall_table[] = {
-    {"shared", NULL, shared_alltoall, 2, 2, 16 * KIB, false},
+    {"shared", NULL, shared_alltoall, 2, 2, 8 * KIB, false},
     {"shared", NULL, shared_alltoall, 3, ANY_RANKS, 32 * KIB, false},
     {"bruck", alltoall_bruck, NULL, 8, ANY_RANKS, 128, false},
     {"direct", alltoall_direct, NULL, 3, ANY_RANKS, 1024 * KIB, false},
@@ -69,7 +69,7 @@ static const struct coll_algorithm alltoall_table[] = {
 };
 
 static const struct coll_algorithm allgatherv_table[] = {
-    {"shared", NULL, shared_allgatherv, 2, 2, 32 * KIB, false},
+    {"shared", NULL, shared_allgatherv, 2, 2, 16 * KIB, false},
     {"shared", NULL, shared_allgatherv, 3, ANY_RANKS, 4096 * KIB, false},
     {"recursive_doubling", allgather_recursive_doubling, NULL, 3, ANY_RANKS, 128 * KIB, false},
     {"ring", allgather_ring, NULL, 2, ANY_RANKS, ANY_SIZE, false},
@@ -94,7 +94,7 @@ static const struct coll_algorithm reduce_scatter_table[] = {
     {0},
 };
 static const struct coll_algorithm gather_table[] = {
-    {"shared", NULL, shared_gather, 2, 2, 16 * KIB, false},
+    {"shared", NULL, shared_gather, 2, 2, 8 * KIB, false},
     {"shared", NULL, shared_gather, 3, ANY_RANKS, 64 * KIB, false},
     {"binomial", gather_binomial, NULL, 4, ANY_RANKS, 2 * KIB, false},
     {"linear", gather_linear, NULL, 2, ANY_RANKS, ANY_SIZE, false},
@@ -123,7 +123,8 @@ static const struct coll_algorithm scan_table[] = {
 };
 static const struct coll_algorithm exscan_table[] = {
     {"shared", NULL, shared_scan, 2, 16, 8 * KIB, false},
-    {"recursive_doubling", exscan_recursive_doubling, NULL, 2, ANY_RANKS, 64 * KIB, false},
+    {"recursive_doubling", exscan_recursive_doubling, NULL, 2, 2, ANY_SIZE, false},
+    {"recursive_doubling", exscan_recursive_doubling, NULL, 3, ANY_RANKS, 64 * KIB, false},
     {"pipeline", exscan_pipeline, NULL, 2, ANY_RANKS, ANY_SIZE, false},
     {0},
 };
