@@ -27,7 +27,7 @@ static void describe(const void *arg, char *text, size_t bytes)
         snprintf(who, sizeof who, "one of the %d ranks %d to %d%s has", count, from, (from + count - 1) % comm->size,
                  from + count > comm->size ? ", counted past the last," : "");
     snprintf(text, bytes, "%s as collective %llu on %s: %s not made this call", mine,
-             (unsigned long long)run->mine.sequence, check_place(&run->mine, base_comm_name(comm)), who);
+             (unsigned long long)run->mine.sequence, check_place(&run->mine, comm->name), who);
 }
 
 static void let_go(struct ncclx_request **request)
@@ -88,7 +88,7 @@ static int judge(const struct ncclx_comm *comm, const struct check_run *run)
     const struct check_view *view = &run->view;
     char text[700];
     if (!view->differs) return NCCLX_SUCCESS;
-    check_verdict(view, base_comm_name(comm), text, sizeof text);
+    check_verdict(view, comm->name, text, sizeof text);
     /* A call that fails on one rank fails with its code on all, as making windows and communicators does anyway. */
     int error = view->other.error ? view->other.error : view->lowest.error;
     return base_error(error ? error : NCCLX_ERR_MISMATCH, "%s", text);
