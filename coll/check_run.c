@@ -43,7 +43,10 @@ static void let_go(struct ncclx_request **request)
     if (gone->kind->cancel) (void)gone->kind->cancel(gone); /* releases it, at once or when peers no longer name it */
 }
 
-static bool under_way(const struct check_run *run) { return !run->send->complete || !run->receive->complete; }
+static bool under_way(const struct check_run *run)
+{
+    return !run->send->complete || !run->receive->complete;
+}
 
 static int end_round(struct check_run *run, const struct ncclx_comm *comm)
 {

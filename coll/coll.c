@@ -231,7 +231,10 @@ int coll_prepare(struct ncclx_comm *comm, const struct coll_args *args, struct n
     return error;
 }
 
-int coll_barrier(struct ncclx_comm *comm) { return coll_run(comm, &(struct coll_args){.name = COLL_BARRIER}); }
+int coll_barrier(struct ncclx_comm *comm)
+{
+    return coll_run(comm, &(struct coll_args){.name = COLL_BARRIER});
+}
 
 int coll_allgather_bytes(struct ncclx_comm *comm, const void *mine, void *all, size_t bytes)
 {

@@ -136,7 +136,10 @@ static void drive(struct coll_operation *operation)
 
 /* ---- The request ------------------------------------------------------------------------------------------------- */
 
-static void release(struct ncclx_request *request) { operation_release((struct coll_operation *)request); }
+static void release(struct ncclx_request *request)
+{
+    operation_release((struct coll_operation *)request);
+}
 
 static void describe(const struct ncclx_request *request, char *text, size_t bytes)
 {

@@ -21,9 +21,18 @@ typedef struct {
 } api_window;
 typedef MPI_Request api_request;
 
-static inline void api_init(int *argc, char ***argv) { MPI_Init(argc, argv); }
-static inline void api_finalize(void) { MPI_Finalize(); }
-static inline double api_time(void) { return MPI_Wtime(); }
+static inline void api_init(int *argc, char ***argv)
+{
+    MPI_Init(argc, argv);
+}
+static inline void api_finalize(void)
+{
+    MPI_Finalize();
+}
+static inline double api_time(void)
+{
+    return MPI_Wtime();
+}
 
 static inline int api_rank(void)
 {
@@ -39,7 +48,10 @@ static inline int api_size(void)
     return size;
 }
 
-static inline void api_send(const void *buf, size_t n, int to) { MPI_Send(buf, (int)n, MPI_BYTE, to, 1, WORLD); }
+static inline void api_send(const void *buf, size_t n, int to)
+{
+    MPI_Send(buf, (int)n, MPI_BYTE, to, 1, WORLD);
+}
 static inline void api_recv(void *buf, size_t n, int from)
 {
     MPI_Recv(buf, (int)n, MPI_BYTE, from, 1, WORLD, MPI_STATUS_IGNORE);
@@ -52,10 +64,19 @@ static inline void api_irecv(void *buf, size_t n, int from, api_request *r)
 {
     MPI_Irecv(buf, (int)n, MPI_BYTE, from, 1, WORLD, r);
 }
-static inline void api_waitall(int n, api_request *r) { MPI_Waitall(n, r, MPI_STATUSES_IGNORE); }
+static inline void api_waitall(int n, api_request *r)
+{
+    MPI_Waitall(n, r, MPI_STATUSES_IGNORE);
+}
 
-static inline void api_barrier(void) { MPI_Barrier(WORLD); }
-static inline void api_bcast(void *buf, size_t n) { MPI_Bcast(buf, (int)n, MPI_BYTE, 0, WORLD); }
+static inline void api_barrier(void)
+{
+    MPI_Barrier(WORLD);
+}
+static inline void api_bcast(void *buf, size_t n)
+{
+    MPI_Bcast(buf, (int)n, MPI_BYTE, 0, WORLD);
+}
 static inline void api_allreduce(const void *in, void *out, size_t floats)
 {
     MPI_Allreduce(in, out, (int)floats, MPI_FLOAT, MPI_SUM, WORLD);
@@ -64,7 +85,10 @@ static inline void api_reduce(const void *in, void *out, size_t floats)
 {
     MPI_Reduce(in, out, (int)floats, MPI_FLOAT, MPI_SUM, 0, WORLD);
 }
-static inline void api_max(double *value) { MPI_Allreduce(MPI_IN_PLACE, value, 1, MPI_DOUBLE, MPI_MAX, WORLD); }
+static inline void api_max(double *value)
+{
+    MPI_Allreduce(MPI_IN_PLACE, value, 1, MPI_DOUBLE, MPI_MAX, WORLD);
+}
 static inline void api_allgather(const void *in, void *out, size_t n)
 {
     MPI_Allgather(in, (int)n, MPI_BYTE, out, (int)n, MPI_BYTE, WORLD);
@@ -143,7 +167,10 @@ static inline void api_get(api_window *w, void *buf, size_t n, int to)
 {
     MPI_Get(buf, (int)n, MPI_BYTE, to, 0, (int)n, MPI_BYTE, w->win);
 }
-static inline void api_flush(api_window *w, int to) { MPI_Win_flush(to, w->win); }
+static inline void api_flush(api_window *w, int to)
+{
+    MPI_Win_flush(to, w->win);
+}
 
 /* MPI has no signal: data, flush, then an atomic add that the peer waits for by fetching, which is the portable way. */
 static inline void api_put_signal(api_window *w, const void *buf, size_t n, int to)

@@ -16,9 +16,18 @@ typedef struct {
 } api_window;
 typedef ncclx_request_t api_request;
 
-static inline void api_init(int *argc, char ***argv) { ncclx_init(argc, argv); }
-static inline void api_finalize(void) { ncclx_finalize(); }
-static inline double api_time(void) { return ncclx_wtime(); }
+static inline void api_init(int *argc, char ***argv)
+{
+    ncclx_init(argc, argv);
+}
+static inline void api_finalize(void)
+{
+    ncclx_finalize();
+}
+static inline double api_time(void)
+{
+    return ncclx_wtime();
+}
 
 static inline int api_rank(void)
 {
@@ -34,7 +43,10 @@ static inline int api_size(void)
     return size;
 }
 
-static inline void api_send(const void *buf, size_t n, int to) { ncclx_send(buf, n, NCCLX_BYTE, to, 1, WORLD); }
+static inline void api_send(const void *buf, size_t n, int to)
+{
+    ncclx_send(buf, n, NCCLX_BYTE, to, 1, WORLD);
+}
 static inline void api_recv(void *buf, size_t n, int from)
 {
     ncclx_recv(buf, n, NCCLX_BYTE, from, 1, WORLD, NCCLX_STATUS_IGNORE);
@@ -47,10 +59,19 @@ static inline void api_irecv(void *buf, size_t n, int from, api_request *r)
 {
     ncclx_irecv(buf, n, NCCLX_BYTE, from, 1, WORLD, r);
 }
-static inline void api_waitall(int n, api_request *r) { ncclx_waitall((size_t)n, r, NCCLX_STATUSES_IGNORE); }
+static inline void api_waitall(int n, api_request *r)
+{
+    ncclx_waitall((size_t)n, r, NCCLX_STATUSES_IGNORE);
+}
 
-static inline void api_barrier(void) { ncclx_coll_barrier(WORLD); }
-static inline void api_bcast(void *buf, size_t n) { ncclx_coll_bcast(buf, n, NCCLX_BYTE, 0, WORLD); }
+static inline void api_barrier(void)
+{
+    ncclx_coll_barrier(WORLD);
+}
+static inline void api_bcast(void *buf, size_t n)
+{
+    ncclx_coll_bcast(buf, n, NCCLX_BYTE, 0, WORLD);
+}
 static inline void api_allreduce(const void *in, void *out, size_t floats)
 {
     ncclx_coll_allreduce(in, out, floats, NCCLX_FLOAT, NCCLX_SUM, WORLD);
@@ -140,7 +161,10 @@ static inline void api_get(api_window *w, void *buf, size_t n, int to)
 {
     ncclx_win_get(buf, n, NCCLX_BYTE, to, 0, w->win);
 }
-static inline void api_flush(api_window *w, int to) { ncclx_win_flush(to, w->win); }
+static inline void api_flush(api_window *w, int to)
+{
+    ncclx_win_flush(to, w->win);
+}
 
 /* Data, then word of it: the peer waits with api_wait_signal. */
 static inline void api_put_signal(api_window *w, const void *buf, size_t n, int to)

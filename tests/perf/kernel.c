@@ -101,34 +101,76 @@ static void barrier(struct bench *b)
     api_barrier();
 }
 
-static void bcast(struct bench *b) { api_bcast(b->out, b->bytes); }
+static void bcast(struct bench *b)
+{
+    api_bcast(b->out, b->bytes);
+}
 
-static void allreduce(struct bench *b) { api_allreduce(b->in, b->out, b->bytes / sizeof(float)); }
+static void allreduce(struct bench *b)
+{
+    api_allreduce(b->in, b->out, b->bytes / sizeof(float));
+}
 
-static void reduce(struct bench *b) { api_reduce(b->in, b->out, b->bytes / sizeof(float)); }
+static void reduce(struct bench *b)
+{
+    api_reduce(b->in, b->out, b->bytes / sizeof(float));
+}
 
-static void allgather(struct bench *b) { api_allgather(b->in, b->out, b->bytes); }
+static void allgather(struct bench *b)
+{
+    api_allgather(b->in, b->out, b->bytes);
+}
 
-static void alltoall(struct bench *b) { api_alltoall(b->in, b->out, b->bytes); }
+static void alltoall(struct bench *b)
+{
+    api_alltoall(b->in, b->out, b->bytes);
+}
 
-static void gather(struct bench *b) { api_gather(b->in, b->out, b->bytes); }
+static void gather(struct bench *b)
+{
+    api_gather(b->in, b->out, b->bytes);
+}
 
-static void scatter(struct bench *b) { api_scatter(b->in, b->out, b->bytes); }
+static void scatter(struct bench *b)
+{
+    api_scatter(b->in, b->out, b->bytes);
+}
 
 /* bytes: of each rank's part of the result. */
-static void reduce_scatter(struct bench *b) { api_reduce_scatter(b->in, b->out, b->bytes / sizeof(float)); }
+static void reduce_scatter(struct bench *b)
+{
+    api_reduce_scatter(b->in, b->out, b->bytes / sizeof(float));
+}
 
-static void scan(struct bench *b) { api_scan(b->in, b->out, b->bytes / sizeof(float)); }
+static void scan(struct bench *b)
+{
+    api_scan(b->in, b->out, b->bytes / sizeof(float));
+}
 
-static void exscan(struct bench *b) { api_exscan(b->in, b->out, b->bytes / sizeof(float)); }
+static void exscan(struct bench *b)
+{
+    api_exscan(b->in, b->out, b->bytes / sizeof(float));
+}
 
-static void allgatherv(struct bench *b) { api_allgatherv(b->in, b->bytes, b->out, b->counts, b->at); }
+static void allgatherv(struct bench *b)
+{
+    api_allgatherv(b->in, b->bytes, b->out, b->counts, b->at);
+}
 
-static void gatherv(struct bench *b) { api_gatherv(b->in, b->bytes, b->out, b->counts, b->at); }
+static void gatherv(struct bench *b)
+{
+    api_gatherv(b->in, b->bytes, b->out, b->counts, b->at);
+}
 
-static void scatterv(struct bench *b) { api_scatterv(b->in, b->counts, b->at, b->out, b->bytes); }
+static void scatterv(struct bench *b)
+{
+    api_scatterv(b->in, b->counts, b->at, b->out, b->bytes);
+}
 
-static void alltoallv(struct bench *b) { api_alltoallv(b->in, b->out, b->counts, b->at); }
+static void alltoallv(struct bench *b)
+{
+    api_alltoallv(b->in, b->out, b->counts, b->at);
+}
 
 enum memory { PRIVATE, ALLOCATED, CREATED };
 

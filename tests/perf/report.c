@@ -90,7 +90,10 @@ static void read_line(char *line)
     point->series[index].round[point->series[index].rounds++] = median(sample, samples);
 }
 
-static int is_peer(int index) { return strcmp(library[index], "ncclx") && strcmp(library[index], "floor"); }
+static int is_peer(int index)
+{
+    return strcmp(library[index], "ncclx") && strcmp(library[index], "floor");
+}
 
 static void compare(struct point *point)
 {
@@ -181,7 +184,10 @@ static void print_json(FILE *file)
 #define SVG_LEFT 60
 #define SVG_BOTTOM 470
 
-static double svg_x(double bytes) { return SVG_LEFT + log2(bytes + 1) / 24 * (SVG_WIDTH - SVG_LEFT - 180); }
+static double svg_x(double bytes)
+{
+    return SVG_LEFT + log2(bytes + 1) / 24 * (SVG_WIDTH - SVG_LEFT - 180);
+}
 
 static double svg_y(double ratio)
 {

@@ -71,14 +71,20 @@ static uint64_t next_random(uint64_t *state)
     return z ^ z >> 31;
 }
 
-uint64_t sim_random(struct sim *sim, uint64_t below) { return next_random(&sim->random) % below; }
+uint64_t sim_random(struct sim *sim, uint64_t below)
+{
+    return next_random(&sim->random) % below;
+}
 
 bool sim_chance(struct sim *sim, unsigned numerator, unsigned denominator)
 {
     return sim_random(sim, denominator) < numerator;
 }
 
-uint64_t sim_now(const struct sim *sim) { return sim->now; }
+uint64_t sim_now(const struct sim *sim)
+{
+    return sim->now;
+}
 
 static bool before(const struct event *a, const struct event *b)
 {
@@ -153,7 +159,10 @@ void sim_channel_send(struct sim_channel *channel, const void *data, size_t byte
     sim_after(sim, time - sim->now, arrive, parcel, 0, 0);
 }
 
-void sim_channel_cut(struct sim_channel *channel) { channel->cut = true; }
+void sim_channel_cut(struct sim_channel *channel)
+{
+    channel->cut = true;
+}
 
 void sim_fail(struct sim *sim, const char *format, ...)
 {
@@ -165,11 +174,20 @@ void sim_fail(struct sim *sim, const char *format, ...)
     va_end(args);
 }
 
-bool sim_failed(const struct sim *sim) { return sim->failed; }
+bool sim_failed(const struct sim *sim)
+{
+    return sim->failed;
+}
 
-void sim_set_user(struct sim *sim, void *user) { sim->user = user; }
+void sim_set_user(struct sim *sim, void *user)
+{
+    sim->user = user;
+}
 
-void *sim_user(const struct sim *sim) { return sim->user; }
+void *sim_user(const struct sim *sim)
+{
+    return sim->user;
+}
 
 /* ---- Harness ---- */
 

@@ -89,7 +89,10 @@ static unsigned char byte_of(int from, int to, unsigned number, size_t at)
     return (unsigned char)((unsigned)from * 37 + (unsigned)to * 101 + number * 59 + at * 7 + at / 64 + 1);
 }
 
-static struct world *world_of(struct sim *sim) { return sim_user(sim); }
+static struct world *world_of(struct sim *sim)
+{
+    return sim_user(sim);
+}
 
 static void transmit(struct rank *rank, int to, struct packet packet)
 {
