@@ -115,6 +115,10 @@ int main(int argc, char **argv)
     }
     for (int i = 0; i < 3; i++) OK(ncclx_win_allocate(64, 1, NCCLX_INFO_NULL, WORLD, &base, &win[i]));
     OK(ncclx_win_lock_all(win[2]));
+    if (rank == 0) { /* the first operation to a target takes its lock, and would wait for that */
+        OK(ncclx_win_put(out, 8, NCCLX_INT8, 1, 0, win[2]));
+        OK(ncclx_win_flush(1, win[2]));
+    }
     OK(ncclx_coll_barrier(WORLD));
     if (rank == 1) raise(SIGSTOP);
     try_messages();
