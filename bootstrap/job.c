@@ -210,7 +210,9 @@ int bootstrap_fill_job(struct bootstrap *boot)
     snprintf(job->id, sizeof job->id, "%.*s", (int)sizeof job->id - 1, boot->self.nspace);
     job->launched = true;
     if (!job_number(boot, PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, NULL, &number) || number < 1 || number > INT_MAX)
-        return base_error(NCCLX_ERR_BOOTSTRAP, "the PMIx server does not say how many ranks job %s has", job->id);
+        return base_error(NCCLX_ERR_BOOTSTRAP,
+                          "the PMIx server does not say how many ranks job %s has; did an earlier program of this rank leave the job "
+                          "already? A rank can join once", job->id);
     job->size = (int)number;
     if (boot->self.rank >= (pmix_rank_t)job->size)
         return base_error(NCCLX_ERR_BOOTSTRAP, "the PMIx server calls this rank %u of %d", (unsigned)boot->self.rank, job->size);

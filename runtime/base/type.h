@@ -5,6 +5,7 @@
 #include "runtime/ncclx.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Bytes of one element, or 0 when it is not a type. */
 static inline size_t base_type_size(ncclx_datatype_t type)
@@ -13,13 +14,12 @@ static inline size_t base_type_size(ncclx_datatype_t type)
     return (unsigned)type < sizeof size ? size[(unsigned)type] : 0;
 }
 
-/* bytes = count * size; false when that overflows. */
+/* bytes = count * size; false when that is more than any object can have. */
 static inline bool base_type_bytes(size_t count, ncclx_datatype_t type, size_t *bytes)
 {
-    return !__builtin_mul_overflow(count, base_type_size(type), bytes);
+    return !__builtin_mul_overflow(count, base_type_size(type), bytes) && *bytes <= PTRDIFF_MAX;
 }
 
-/* A static string: "bf16". "not a type" when it is none. */
 const char *base_type_name(ncclx_datatype_t type);
 
 #endif

@@ -31,6 +31,7 @@ static void bad_messages(void)
     BAD(ncclx_send(NULL, 1, NCCLX_INT32, 0, 0, WORLD), NCCLX_ERR_BUFFER);
     BAD(ncclx_send(NCCLX_IN_PLACE, 1, NCCLX_INT32, 0, 0, WORLD), NCCLX_ERR_BUFFER);
     BAD(ncclx_send(&wide, HUGE_COUNT, NCCLX_INT64, 0, 0, WORLD), NCCLX_ERR_COUNT);
+    BAD(ncclx_send(&wide, SIZE_MAX, NCCLX_INT8, 0, 0, WORLD), NCCLX_ERR_COUNT); /* fits a size_t, no object */
     BAD(ncclx_isend(&value, 1, NCCLX_INT32, size, 0, WORLD, &r), NCCLX_ERR_RANK);
     BAD(ncclx_isend(&value, 1, NCCLX_INT32, 0, 0, WORLD, NULL), NCCLX_ERR_ARG);
     BAD(ncclx_recv(&value, 1, NCCLX_INT32, -3, 0, WORLD, &s), NCCLX_ERR_RANK);

@@ -79,7 +79,8 @@ static void types_have_sizes_and_names(void **state)
     assert_int_equal(base_type_size((ncclx_datatype_t)0), 0);
     assert_int_equal(base_type_size((ncclx_datatype_t)-1), 0);
     assert_string_equal(base_type_name((ncclx_datatype_t)19), "not a type");
-    assert_true(base_type_bytes(SIZE_MAX / 8, NCCLX_DOUBLE, &bytes));
+    assert_true(base_type_bytes(PTRDIFF_MAX / 8, NCCLX_DOUBLE, &bytes));
+    assert_false(base_type_bytes(PTRDIFF_MAX / 8 + 1, NCCLX_DOUBLE, &bytes));
     assert_false(base_type_bytes(SIZE_MAX / 8 + 1, NCCLX_DOUBLE, &bytes));
 }
 
