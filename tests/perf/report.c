@@ -195,6 +195,11 @@ static double svg_y(double ratio)
     return y < 20 ? 20 : y;
 }
 
+static int same_line(const struct point *a, const struct point *b)
+{
+    return !strcmp(a->test, b->test) && a->ranks == b->ranks;
+}
+
 static void print_svg(FILE *file)
 {
     static const char *const color[] = {"#1b6ca8", "#c8553d", "#2a9d62", "#8e5ea2",
@@ -217,17 +222,18 @@ static void print_svg(FILE *file)
     }
     for (int e = 0; e <= 24; e += 4)
         fprintf(file, "<text x=\"%.1f\" y=\"%d\">2^%d B</text>\n", svg_x(exp2(e)), SVG_BOTTOM + 20, e);
-    for (int i = 0; i < point_count; i++) {
-        int first = i == 0 || strcmp(points[i].test, points[i - 1].test) || points[i].ranks != points[i - 1].ranks;
-        int last = i + 1 == point_count || strcmp(points[i].test, points[i + 1].test) ||
-                   points[i].ranks != points[i + 1].ranks;
-        const char *stroke = color[lines % 8];
-        if (points[i].ratio <= 0) continue;
-        if (first) fprintf(file, "<polyline fill=\"none\" stroke-width=\"2\" stroke=\"%s\" points=\"", stroke);
-        fprintf(file, "%.1f,%.1f ", svg_x((double)points[i].bytes), svg_y(points[i].ratio));
-        if (!last) continue;
-        fprintf(file, "\"/>\n<text x=\"%d\" y=\"%d\" fill=\"%s\">%s, %d ranks</text>\n", SVG_WIDTH - 165,
-                30 + 16 * lines, stroke, points[i].test, points[i].ranks);
+    for (int begin = 0, end; begin < point_count; begin = end) {
+        int drawn = 0;
+        const char *stroke = color[lines % 8], *dash = lines / 8 % 2 ? " stroke-dasharray=\"7 4\"" : "";
+        for (end = begin; end < point_count && same_line(&points[begin], &points[end]); end++) {
+            if (points[end].ratio <= 0) continue;
+            if (!drawn++)
+                fprintf(file, "<polyline fill=\"none\" stroke-width=\"2\" stroke=\"%s\"%s points=\"", stroke, dash);
+            fprintf(file, "%.1f,%.1f ", svg_x((double)points[end].bytes), svg_y(points[end].ratio));
+        }
+        if (!drawn) continue;
+        fprintf(file, "\"/>\n<text x=\"%d\" y=\"%d\" fill=\"%s\">%s%s, %d ranks</text>\n", SVG_WIDTH - 165,
+                30 + 16 * lines, stroke, *dash ? "- " : "", points[begin].test, points[begin].ranks);
         lines++;
     }
     fprintf(file, "</svg>\n");
