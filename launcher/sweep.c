@@ -19,6 +19,7 @@
 
 struct process {
     pid_t pid, parent, session;
+    bool dead; /* or its first thread is: while others of its threads end, it still is the parent of its children */
 };
 
 struct processes {
@@ -26,8 +27,7 @@ struct processes {
     int count, room;
 };
 
-/* Fields of /proc/PID/stat after the command, which may hold blanks and parentheses. False for a process that is gone
- * or only waits to be reaped. */
+/* Fields of /proc/PID/stat after the command, which may hold blanks and parentheses. False for a process that is gone. */
 static bool read_process(const char *name, struct process *process)
 {
     char path[64], text[512];
@@ -41,10 +41,9 @@ static bool read_process(const char *name, struct process *process)
     const char *after = strrchr(text, ')');
     char state;
     int parent, group, session;
-    if (!after || sscanf(after + 1, " %c %d %d %d", &state, &parent, &group, &session) != 4 || state == 'Z' ||
-        state == 'X')
-        return false;
-    *process = (struct process){.pid = (pid_t)atoi(name), .parent = parent, .session = session};
+    if (!after || sscanf(after + 1, " %c %d %d %d", &state, &parent, &group, &session) != 4) return false;
+    *process = (struct process){
+        .pid = (pid_t)atoi(name), .parent = parent, .session = session, .dead = state == 'Z' || state == 'X'};
     return true;
 }
 
@@ -95,7 +94,7 @@ int sweep_descendants(int signal_number, pid_t spared)
     if (all.count) qsort(all.list, (size_t)all.count, sizeof *all.list, by_pid);
     for (int i = 0; i < all.count; i++) {
         const struct process *process = &all.list[i];
-        if (process->pid == root || process->session == spared || !descends(&all, process, root)) continue;
+        if (process->dead || process->pid == root || process->session == spared || !descends(&all, process, root)) continue;
         kill(process->pid, signal_number);
         found++;
     }
@@ -105,12 +104,14 @@ int sweep_descendants(int signal_number, pid_t spared)
 
 void sweep_kill(pid_t spared, int timeout_ms)
 {
+    int empty = 0; /* a walk through /proc is no snapshot: a process may change its parent meanwhile, so one is not enough */
     for (int waited = 0; waited < timeout_ms; waited += SWEEP_AGAIN_MS) {
         pid_t reaped;
         while ((reaped = waitpid(-1, NULL, WNOHANG)) > 0) {
         }
         if (reaped < 0 && errno == ECHILD) return; /* no child, hence no descendant */
-        if (sweep_descendants(SIGKILL, spared) == 0) return;
+        if (sweep_descendants(SIGKILL, spared)) empty = 0;
+        else if (++empty == 2) return;
         usleep(SWEEP_AGAIN_MS * 1000);
     }
 }
