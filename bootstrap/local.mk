@@ -19,3 +19,4 @@ kvx_sources = \
 noinst_LTLIBRARIES += bootstrap/libkvx.la
 bootstrap_libkvx_la_SOURCES = $(kvx_sources) bootstrap/kvx/kvx.h bootstrap/kvx/private.h bootstrap/kvx/wire.h
 bootstrap_libkvx_la_LIBADD = libncclx_core.la
+noinst_HEADERS += bootstrap/oob/oob.h
