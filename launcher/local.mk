@@ -9,7 +9,8 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/map.c launcher/map.h \
 	launcher/message.c launcher/message.h \
 	launcher/options.c launcher/options.h \
-	launcher/report.c launcher/report.h
+	launcher/report.c launcher/report.h \
+	launcher/tree.h
 launcher_liblauncher_la_LIBADD = libncclx_core.la
 
 # ncclxrun needs neither PMIx nor hwloc: --as-needed keeps them from being loaded at each start.
