@@ -161,18 +161,12 @@ static int start_server(struct daemon *daemon)
     daemon->segment_fd = memfd_create("ncclx-segment", MFD_CLOEXEC);
     if (daemon->segment_fd < 0) return base_error(NCCLX_ERR_LIMIT, "no shared memory can be made: %s", strerror(errno));
     snprintf(segment, sizeof segment, "/proc/%d/fd/%d", (int)getpid(), daemon->segment_fd);
-    bool *oversubscribed = base_calloc(AREA_LAUNCHER, (size_t)launch->node_count, sizeof *oversubscribed);
-    if (!oversubscribed) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the description of the job");
-    int local = 0;
-    for (int i = 0; i < launch->rank_count; i++) local += launch->ranks[i].node == launch->node;
-    oversubscribed[launch->node] = local > daemon->cpus.count;
     struct server_options options = {.launch = launch,
-                                     .oversubscribed = oversubscribed,
+                                     .oversubscribed = launch->oversubscribed,
                                      .scratch = daemon->scratch,
                                      .segment = segment,
                                      .topology = topo_node_hwloc(daemon->cpus.node)};
     int code = server_start(&options, &events, daemon, &daemon->server);
-    base_free(AREA_LAUNCHER, oversubscribed);
     if (code) return code;
     daemon->upcalls = event_new(daemon->base, server_fd(daemon->server), EV_READ | EV_PERSIST, on_upcall, daemon);
     if (!daemon->upcalls || event_add(daemon->upcalls, NULL))
@@ -207,6 +201,7 @@ static int on_launch(struct daemon *daemon, const struct frame *frame)
         return base_error(NCCLX_ERR_TRANSPORT, "a second launch order came over the link");
     int code = message_read_launch(frame, &daemon->launch);
     if (code) return code;
+    while (daemon->launch.positions[daemon->launch.node] != daemon->position) daemon->launch.node++;
     daemon->phase = DAEMON_RUNNING;
     if (start_server(daemon)) {
         daemon_refuse(daemon, 1, base_error_detail());

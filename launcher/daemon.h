@@ -50,6 +50,7 @@ struct daemon {
     struct rlimit files; /* as the user has set it */
     const char *scratch;
     const char *node;
+    int position; /* in the tree of daemons */
     int segment_fd;
     bool described; /* the topology is not this machine's: nothing is bound */
     bool alone;     /* the front end is gone */

@@ -190,10 +190,14 @@ static int send_order(struct front *front)
 {
     const struct options *options = &front->options;
     const char *nodes[] = {front->node.name};
+    int positions[] = {0};
     struct frame_writer writer;
     struct message_launch launch = {.job = front->job,
                                     .nodes = nodes,
+                                    .positions = positions,
+                                    .oversubscribed = front->map.oversubscribed,
                                     .node_count = 1,
+                                    .radix = 32,
                                     .app_count = options->app_count,
                                     .environment = environ,
                                     .ranks = front->map.ranks,

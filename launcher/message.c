@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define MESSAGE_MAX_CPUS 65536
+#define MESSAGE_MAX_RADIX 256 /* the exchange of keys takes no more */
 
 int message_malformed(const struct frame *frame)
 {
@@ -87,8 +88,12 @@ void message_write_launch(struct frame_writer *writer, const struct message_laun
     frame_put_u64(writer, launch->kill_grace_ns);
     frame_put_u8(writer, (uint8_t)launch->input);
     frame_put_u32(writer, (uint32_t)(launch->input_rank + 1));
+    frame_put_u32(writer, (uint32_t)launch->radix - 1);
     put_texts(writer, launch->nodes, launch->node_count);
-    frame_put_u32(writer, (uint32_t)launch->node);
+    for (int i = 0; i < launch->node_count; i++) {
+        frame_put_u32(writer, (uint32_t)launch->positions[i]);
+        frame_put_u8(writer, launch->oversubscribed[i]);
+    }
     put_texts(writer, (const char *const *)launch->environment, count_texts(launch->environment));
     frame_put_u32(writer, (uint32_t)launch->app_count);
     for (int i = 0; i < launch->app_count; i++) {
@@ -119,6 +124,25 @@ static char **get_texts(struct frame_reader *reader, int *count)
     }
     if (!list) reader->failed = true;
     return list;
+}
+
+/* Positions of nodes are a permutation. */
+static void read_nodes(struct frame_reader *reader, struct message_launch *launch)
+{
+    size_t count = (size_t)launch->node_count;
+    bool *taken = base_calloc(AREA_LAUNCHER, count, sizeof *taken);
+    launch->positions = base_calloc(AREA_LAUNCHER, count, sizeof *launch->positions);
+    launch->oversubscribed = base_calloc(AREA_LAUNCHER, count, sizeof *launch->oversubscribed);
+    if (!taken || !launch->positions || !launch->oversubscribed) reader->failed = true;
+    for (size_t i = 0; i < count && !reader->failed; i++) {
+        launch->positions[i] = get_below(reader, (uint32_t)count);
+        launch->oversubscribed[i] = frame_get_u8(reader) != 0;
+        if (reader->failed || taken[launch->positions[i]])
+            reader->failed = true;
+        else
+            taken[launch->positions[i]] = true;
+    }
+    base_free(AREA_LAUNCHER, taken);
 }
 
 static void read_apps(struct frame_reader *reader, struct message_launch *launch)
@@ -171,8 +195,9 @@ int message_read_launch(const struct frame *frame, struct message_launch *launch
     uint8_t input = frame_get_u8(&reader);
     launch->input = (enum message_input)input;
     launch->input_rank = get_below(&reader, MAP_MAX_RANKS + 1) - 1;
+    launch->radix = get_below(&reader, MESSAGE_MAX_RADIX) + 1;
     launch->nodes = (const char **)get_texts(&reader, &launch->node_count);
-    launch->node = get_below(&reader, (uint32_t)launch->node_count);
+    if (!reader.failed) read_nodes(&reader, launch);
     launch->environment = get_texts(&reader, &environment);
     if (!reader.failed) read_apps(&reader, launch);
     if (!reader.failed) read_ranks(&reader, launch);
@@ -191,6 +216,8 @@ void message_release_launch(struct message_launch *launch)
     }
     base_free(AREA_LAUNCHER, launch->apps);
     base_free(AREA_LAUNCHER, launch->nodes);
+    base_free(AREA_LAUNCHER, launch->positions);
+    base_free(AREA_LAUNCHER, launch->oversubscribed);
     base_free(AREA_LAUNCHER, launch->environment);
     base_free(AREA_LAUNCHER, launch->ranks);
     base_free(AREA_LAUNCHER, launch->storage);

@@ -25,7 +25,9 @@ enum message_type {
     MESSAGE_END,          /* u8: 1 at once, 0 TERM first */
     MESSAGE_DUMP,         /* nothing */
     MESSAGE_INPUT,        /* bytes; none: the end */
-    MESSAGE_OUTPUT_CLOSED /* u8 descriptor: nobody reads it any more */
+    MESSAGE_OUTPUT_CLOSED, /* u8 descriptor: nobody reads it any more */
+    /* between neighbours in the tree of daemons */
+    MESSAGE_KVX = 129 /* the rest of the frame is a message of bootstrap/kvx */
 };
 
 struct message_hello {
@@ -50,7 +52,10 @@ struct message_app {
 struct message_launch {
     const char *job;
     const char **nodes;   /* names, in the job's order */
-    int node_count, node; /* which of them this daemon is */
+    int *positions;       /* of each node's daemon in the tree: 0 is the root, the parent of p is (p - 1) / radix */
+    bool *oversubscribed; /* each node: more ranks than hardware threads */
+    int node_count, radix;
+    int node; /* which of them this daemon is: not sent, the receiver finds itself by its position */
     struct message_app *apps;
     int app_count;
     char **environment;     /* of the ranks, ends with null */
@@ -72,7 +77,7 @@ struct message_exited {
 void message_write_hello(struct frame_writer *writer, const struct message_hello *hello);
 int message_read_hello(const struct frame *frame, struct message_hello *hello);
 void message_write_launch(struct frame_writer *writer, const struct message_launch *launch);
-/* The frame's payload is copied: launch stands alone. */
+/* The frame's payload is copied: launch stands alone. Each position below node_count belongs to one node. */
 int message_read_launch(const struct frame *frame, struct message_launch *launch);
 void message_release_launch(struct message_launch *launch);
 void message_write_exited(struct frame_writer *writer, const struct message_exited *exited);

@@ -97,10 +97,14 @@ static void write_order(struct frame_writer *writer)
     char *argv[] = {"prog", "x y", NULL}, *environment[] = {"E=\n", NULL};
     struct message_app app = {.argv = argv, .settings = settings, .setting_count = 1, .directory = "/tmp"};
     struct map_rank ranks[3] = {{.node = 0}, {.node = 1, .cpus = "0-3"}, {.node = 1, .local_rank = 1}};
+    int positions[] = {1, 0};
+    bool oversubscribed[] = {false, true};
     struct message_launch launch = {.job = "job",
                                     .nodes = nodes,
+                                    .positions = positions,
+                                    .oversubscribed = oversubscribed,
                                     .node_count = 2,
-                                    .node = 1,
+                                    .radix = 256,
                                     .apps = &app,
                                     .app_count = 1,
                                     .environment = environment,
@@ -122,7 +126,11 @@ static void test_launch(void **state)
     assert_int_equal(message_read_launch(&frame, &launch), NCCLX_SUCCESS);
     frame_release(&writer); /* the message stands alone */
     assert_string_equal(launch.job, "job");
-    assert_int_equal(launch.node, 1);
+    assert_int_equal(launch.radix, 256);
+    assert_int_equal(launch.positions[0], 1);
+    assert_int_equal(launch.positions[1], 0);
+    assert_false(launch.oversubscribed[0]);
+    assert_true(launch.oversubscribed[1]);
     assert_string_equal(launch.nodes[1], "n1");
     assert_string_equal(launch.apps[0].argv[1], "x y");
     assert_null(launch.apps[0].argv[2]);
