@@ -335,7 +335,7 @@ static int open_loop(struct front *front)
 int front_run(struct front *front)
 {
     front->status = -1;
-    if (front_check_hosts(front) || front_check_variables(front)) {
+    if (front_choose_hosts(front) || front_check_variables(front)) {
         front_fail(front, FRONT_EXIT_USAGE, base_error_detail());
         return front->status;
     }

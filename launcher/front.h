@@ -17,8 +17,7 @@
 
 struct front {
     struct options options;
-    struct hosts_entry *hosts;
-    int host_count;
+    struct hosts hosts; /* in the order of the list; at least one */
     char job[128];
     struct event_base *base;
     struct link *link;
@@ -48,8 +47,10 @@ void front_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The first cause decides the exit status and is told; later ones are not. */
 void front_fail(struct front *front, int status, const char *text);
 
+/* front_hosts.c: the hosts of the job, from --hostfile, --host, Slurm's allocation, or this machine alone. */
+int front_choose_hosts(struct front *front);
+
 /* front_launch.c: from the daemon's description of its node to the launch order. */
-int front_check_hosts(struct front *front);
 /* NCCLX_ERR_CONFIG: a bad value of an NCCLX_* variable, before anything is started. */
 int front_check_variables(const struct front *front);
 int front_launch(struct front *front, const struct message_hello *hello);

@@ -16,31 +16,6 @@
 
 extern char **environ;
 
-static bool is_this_host(const char *name, const char *own)
-{
-    size_t short_name = strcspn(own, ".");
-    return !strcmp(name, "localhost") || !strcmp(name, "127.0.0.1") || !strcmp(name, "::1") || !strcmp(name, "[::1]") ||
-           !strcmp(name, own) || (strlen(name) == short_name && !strncmp(name, own, short_name));
-}
-
-int front_check_hosts(struct front *front)
-{
-    char own[MAP_NAME_BYTES];
-    int code;
-    if (!front->options.hosts) return NCCLX_SUCCESS;
-    if ((code = hosts_parse(front->options.hosts, &front->hosts, &front->host_count))) return code;
-    if (gethostname(own, sizeof own)) snprintf(own, sizeof own, "localhost");
-    own[sizeof own - 1] = 0;
-    for (int i = 0; i < front->host_count; i++) {
-        if (!is_this_host(front->hosts[i].name, own))
-            return base_error(NCCLX_ERR_ARG,
-                              "--host: '%.100s' is not this machine (%s); this release starts ranks on one machine",
-                              front->hosts[i].name, own);
-        front->node.slots += front->hosts[i].slots; /* several names of this machine */
-    }
-    return NCCLX_SUCCESS;
-}
-
 /* The variables of ncclx that one program's ranks will read. */
 static int check_variables(const struct options_app *app)
 {

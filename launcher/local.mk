@@ -5,7 +5,9 @@ noinst_LTLIBRARIES += launcher/liblauncher.la
 launcher_liblauncher_la_SOURCES = \
 	launcher/environment.c launcher/environment.h \
 	launcher/frame.c launcher/frame.h \
+	launcher/hostfile.c launcher/hostfile.h \
 	launcher/hosts.c launcher/hosts.h \
+	launcher/hosts_identity.c \
 	launcher/map.c launcher/map.h \
 	launcher/message.c launcher/message.h \
 	launcher/options.c launcher/options.h \
@@ -18,8 +20,10 @@ bin_PROGRAMS += launcher/ncclxrun
 launcher_ncclxrun_SOURCES = \
 	launcher/front.c launcher/front.h \
 	launcher/front_daemon.c \
+	launcher/front_hosts.c \
 	launcher/front_launch.c \
 	launcher/front_signals.c \
+	launcher/host_lookup.c launcher/host_lookup.h \
 	launcher/input.c launcher/input.h \
 	launcher/link.c launcher/link.h \
 	launcher/ncclxrun.c \

@@ -58,6 +58,13 @@ static int apply_hosts(struct parse *parse, const char *value)
     return NCCLX_SUCCESS;
 }
 
+static int apply_hostfile(struct parse *parse, const char *value)
+{
+    if (!*value) return bad_value(parse, value, "the name of a file");
+    parse->options->hostfile = value;
+    return NCCLX_SUCCESS;
+}
+
 static int apply_setting(struct parse *parse, const char *value)
 {
     struct options_app *app = parse->app;
@@ -226,7 +233,9 @@ static const struct option option_table[] = {
     {"-n -np --np", "N", apply_ranks, "ranks of this program; one a slot if not given"},
     {"-x", "NAME[=VALUE]", apply_setting, "set a variable for the ranks of this program; repeatable"},
     {"--wdir", "DIR", apply_directory, "start the ranks of this program in DIR"},
-    {"--host -H", "NAME[:SLOTS],...", apply_hosts, "hosts to use; in this release names of this machine"},
+    {"--host -H", "NAME[:SLOTS],...", apply_hosts,
+     "hosts to use, also node[01-16]:4; of a hostfile these only, or all but ^NAME"},
+    {"--hostfile --machinefile", "FILE", apply_hostfile, "hosts to use, one a line: NAME slots=N; - for standard input"},
     {"--map-by", "PLACE", apply_map_by,
      "slot (default), node, hwthread, core, l2cache, l3cache, numa, package or socket"},
     {"--bind-to", "PLACE", apply_bind_to,

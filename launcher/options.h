@@ -26,7 +26,7 @@ struct options {
     enum options_action action;
     struct options_app *apps;
     int app_count;
-    const char *hosts;
+    const char *hosts, *hostfile;
     enum map_by by;
     enum map_level by_level;
     enum map_bind bind;

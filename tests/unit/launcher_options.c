@@ -1,6 +1,5 @@
-/* launcher_options.c - the command line, the list of hosts and the environment of ranks. */
+/* launcher_options.c - the command line and the environment of ranks. */
 #include "launcher/environment.h"
-#include "launcher/hosts.h"
 #include "launcher/options.h"
 #include "runtime/base/base.h"
 
@@ -158,29 +157,6 @@ static void test_help_names_every_option(void **state)
     free(text);
 }
 
-static void test_hosts(void **state)
-{
-    (void)state;
-    struct hosts_entry *entries;
-    int count;
-    assert_int_equal(hosts_parse("a,b:3,a:2,[::1]:4,fe80::1%eth0,user@c", &entries, &count), NCCLX_SUCCESS);
-    assert_int_equal(count, 5);
-    assert_string_equal(entries[0].name, "a");
-    assert_int_equal(entries[0].slots, 3);
-    assert_int_equal(entries[1].slots, 3);
-    assert_string_equal(entries[2].name, "[::1]");
-    assert_int_equal(entries[2].slots, 4);
-    assert_string_equal(entries[3].name, "fe80::1%eth0");
-    assert_int_equal(entries[3].slots, 0);
-    base_free(AREA_LAUNCHER, entries);
-    static const char *const bad[] = {"",    "a,",  ",a", "a:",   "a:0",   "a:-1", "a:x", "a:99999999999999999999",
-                                      "a b", "a;b", ":3", "[::1", "[::1]x"};
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        assert_int_equal(hosts_parse(bad[i], &entries, &count), NCCLX_ERR_ARG);
-        assert_null(entries);
-    }
-}
-
 static void test_environment(void **state)
 {
     (void)state;
@@ -214,7 +190,6 @@ int main(void)
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_help_names_every_option),
-        cmocka_unit_test(test_hosts),
         cmocka_unit_test(test_environment),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -90,6 +90,11 @@ tests_unit_ring_SOURCES = tests/unit/ring.c
 tests_unit_ring_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_ring_LDADD = $(UNIT_LIBS)
 
+unit_tests += tests/unit/launcher_hosts
+tests_unit_launcher_hosts_SOURCES = tests/unit/launcher_hosts.c
+tests_unit_launcher_hosts_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_launcher_hosts_LDADD = launcher/liblauncher.la $(UNIT_LIBS)
+
 unit_tests += tests/unit/launcher_map
 tests_unit_launcher_map_SOURCES = tests/unit/launcher_map.c
 tests_unit_launcher_map_CFLAGS = $(UNIT_CFLAGS)
