@@ -108,6 +108,7 @@ void message_write_launch(struct frame_writer *writer, const struct message_laun
         frame_put_u32(writer, (uint32_t)launch->ranks[i].app);
         frame_put_u32(writer, (uint32_t)launch->ranks[i].local_rank);
         frame_put_text(writer, launch->ranks[i].cpus);
+        frame_put_text(writer, launch->ranks[i].gpu);
     }
 }
 
@@ -164,7 +165,7 @@ static void read_apps(struct frame_reader *reader, struct message_launch *launch
 
 static void read_ranks(struct frame_reader *reader, struct message_launch *launch)
 {
-    uint32_t ranks = frame_get_count(reader, 16);
+    uint32_t ranks = frame_get_count(reader, 20);
     if (ranks > MAP_MAX_RANKS) reader->failed = true;
     launch->ranks = reader->failed ? NULL : base_calloc(AREA_LAUNCHER, ranks, sizeof *launch->ranks);
     if (!launch->ranks) reader->failed = true;
@@ -172,7 +173,8 @@ static void read_ranks(struct frame_reader *reader, struct message_launch *launc
         launch->ranks[i].node = get_below(reader, (uint32_t)launch->node_count);
         launch->ranks[i].app = get_below(reader, (uint32_t)launch->app_count);
         launch->ranks[i].local_rank = get_below(reader, ranks);
-        launch->ranks[i].cpus = (char *)(uintptr_t)frame_get_text(reader);
+        launch->ranks[i].cpus = frame_get_text(reader);
+        launch->ranks[i].gpu = frame_get_text(reader);
     }
     launch->rank_count = reader->failed ? 0 : (int)ranks;
 }

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -151,6 +152,97 @@ static void test_more_ranks_than_parts(void **state)
     map_release(&map);
 }
 
+/* A given number of ranks for each node, package or GPU, and no more. */
+static void test_per(void **state)
+{
+    (void)state;
+    struct map_cpu cpus[16];
+    struct map_node nodes[2] = {two_packages(cpus, 4), two_packages(cpus, 4)};
+    static const int by_node[] = {0, 0, 1, 1}, ranks = 9;
+    struct map_request request = {.by = MAP_BY_NODE, .per = 2, .app_ranks = &ranks, .app_count = 1};
+    assert_int_equal(map_room(&request, nodes, 2), 4);
+    struct map map = map_one(nodes, 2, 4, request);
+    for (int i = 0; i < 4; i++) assert_int_equal(map.ranks[i].node, by_node[i]);
+    map_release(&map);
+    request = (struct map_request){.by = MAP_BY_OBJECT,
+                                   .by_level = MAP_PACKAGE,
+                                   .per = 2,
+                                   .bind = MAP_BIND_OBJECT,
+                                   .bind_level = MAP_CORE,
+                                   .app_ranks = &ranks,
+                                   .app_count = 1};
+    assert_int_equal(map_room(&request, nodes, 2), 8);
+    map = map_one(nodes, 2, 5, request);
+    static const char *const wanted[] = {"0,8", "1,9", "4,12", "5,13", "0,8"};
+    for (int i = 0; i < 5; i++) assert_string_equal(map.ranks[i].cpus, wanted[i]);
+    assert_int_equal(map.ranks[4].node, 1);
+    map_release(&map);
+    request.oversubscribe = true; /* says nothing about this */
+    assert_int_equal(map_compute(&request, nodes, 2, &map), NCCLX_ERR_ARG);
+    assert_non_null(strstr(base_error_detail(), "9 ranks are more than the 8"));
+}
+
+static void test_gpus(void **state)
+{
+    (void)state;
+    struct map_cpu cpus[16];
+    static const struct map_gpu gpus[] = {{"0", 1}, {"3", 0}, {"GPU-a", 1}};
+    struct map_node nodes[3] = {two_packages(cpus, 4), two_packages(cpus, 4), two_packages(cpus, 4)};
+    nodes[0].gpus = nodes[2].gpus = gpus;
+    nodes[0].gpu_count = 3;
+    nodes[2].gpu_count = 1;
+    nodes[2].slots = 2; /* share one */
+    struct map_request request = {.by = MAP_BY_GPU, .bind = MAP_BIND_OBJECT, .bind_level = MAP_CORE};
+    assert_int_equal(map_room(&request, nodes, 3), 5);
+    struct map map = map_one(nodes, 3, 5, request);
+    static const char *const wanted[] = {"0", "3", "GPU-a", "0", "0"};
+    static const char *const near[] = {"4,12", "0,8", "5,13", "4,12", "5,13"};
+    for (int i = 0; i < 5; i++) {
+        assert_string_equal(map.ranks[i].gpu, wanted[i]);
+        assert_string_equal(map.ranks[i].cpus, near[i]);
+        assert_int_equal(map.ranks[i].node, i < 3 ? 0 : 2);
+    }
+    map_release(&map);
+    request.per = 2;
+    assert_int_equal(map_room(&request, nodes, 3), 8);
+    map = map_one(nodes, 3, 4, request);
+    assert_string_equal(map.ranks[1].gpu, "0");
+    assert_string_equal(map.ranks[2].gpu, "3");
+    map_release(&map);
+    request.by = MAP_BY_SLOT;
+    request.per = 0;
+    map = map_one(nodes, 3, 2, request);
+    assert_null(map.ranks[0].gpu);
+    map_release(&map);
+    int ranks = 1;
+    request = (struct map_request){.by = MAP_BY_GPU, .app_ranks = &ranks, .app_count = 1};
+    assert_int_equal(map_compute(&request, &nodes[1], 1, &map), NCCLX_ERR_ARG);
+    assert_non_null(strstr(base_error_detail(), "by GPU: there is none on n"));
+}
+
+/* 100,000 ranks on nodes of two kinds: lists of cpus are made once a kind. */
+static void test_many(void **state)
+{
+    (void)state;
+    enum { NODES = 12288 };
+    struct map_cpu large[16], small[4];
+    struct map_node *nodes = calloc(NODES, sizeof *nodes);
+    assert_non_null(nodes);
+    for (int i = 0; i < NODES; i++) nodes[i] = i % 3 ? two_packages(large, 4) : two_packages(small, 1);
+    struct map_request request = {
+        .by = MAP_BY_NODE, .bind = MAP_BIND_OBJECT, .bind_level = MAP_CORE, .oversubscribe = true};
+    struct map map = map_one(nodes, NODES, 100000, request);
+    long ranks = 0;
+    for (int i = 0; i < NODES; i++) {
+        ranks += map.local_size[i];
+        assert_in_range(map.local_size[i], i % 3 ? 8 : 2, i % 3 ? 16 : 4);
+    }
+    assert_int_equal(ranks, 100000);
+    assert_int_equal(map.list_count, 8 + 2);
+    map_release(&map);
+    free(nodes);
+}
+
 static void test_names(void **state)
 {
     (void)state;
@@ -173,6 +265,9 @@ int main(void)
         cmocka_unit_test(test_bind_package),
         cmocka_unit_test(test_bind_default),
         cmocka_unit_test(test_more_ranks_than_parts),
+        cmocka_unit_test(test_per),
+        cmocka_unit_test(test_gpus),
+        cmocka_unit_test(test_many),
         cmocka_unit_test(test_names),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

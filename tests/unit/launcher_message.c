@@ -96,7 +96,7 @@ static void write_order(struct frame_writer *writer)
     const char *nodes[] = {"n0", "n1"}, *settings[] = {"A=1"};
     char *argv[] = {"prog", "x y", NULL}, *environment[] = {"E=\n", NULL};
     struct message_app app = {.argv = argv, .settings = settings, .setting_count = 1, .directory = "/tmp"};
-    struct map_rank ranks[3] = {{.node = 0}, {.node = 1, .cpus = "0-3"}, {.node = 1, .local_rank = 1}};
+    struct map_rank ranks[3] = {{.node = 0}, {.node = 1, .cpus = "0-3", .gpu = "GPU-a"}, {.node = 1, .local_rank = 1}};
     int positions[] = {1, 0};
     bool oversubscribed[] = {false, true};
     struct message_launch launch = {.job = "job",
@@ -138,7 +138,9 @@ static void test_launch(void **state)
     assert_string_equal(launch.environment[0], "E=\n");
     assert_int_equal(launch.rank_count, 3);
     assert_string_equal(launch.ranks[1].cpus, "0-3");
+    assert_string_equal(launch.ranks[1].gpu, "GPU-a");
     assert_null(launch.ranks[2].cpus);
+    assert_null(launch.ranks[2].gpu);
     assert_int_equal(launch.input_rank, -1);
     message_release_launch(&launch);
 }
