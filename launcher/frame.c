@@ -101,6 +101,12 @@ void frame_put_u64(struct frame_writer *writer, uint64_t value)
     frame_put_u32(writer, (uint32_t)(value >> 32));
 }
 
+void frame_put_raw(struct frame_writer *writer, const void *data, size_t bytes)
+{
+    unsigned char *place = bytes ? grow(writer, bytes) : NULL;
+    if (place) memcpy(place, data, bytes);
+}
+
 void frame_put_bytes(struct frame_writer *writer, const void *data, size_t bytes)
 {
     if (bytes > FRAME_MAX_PAYLOAD) {
@@ -108,8 +114,7 @@ void frame_put_bytes(struct frame_writer *writer, const void *data, size_t bytes
         return;
     }
     frame_put_u32(writer, (uint32_t)bytes);
-    unsigned char *place = bytes ? grow(writer, bytes) : NULL;
-    if (place) memcpy(place, data, bytes);
+    frame_put_raw(writer, data, bytes);
 }
 
 /* A text is its length with the zero byte, then both; length 0 stands for null. */

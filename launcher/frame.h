@@ -39,6 +39,9 @@ void frame_begin(struct frame_writer *writer, uint8_t type);
 void frame_put_u8(struct frame_writer *writer, uint8_t value);
 void frame_put_u32(struct frame_writer *writer, uint32_t value);
 void frame_put_u64(struct frame_writer *writer, uint64_t value);
+/* Bytes whose number the reader knows, or fields that were written before. */
+void frame_put_raw(struct frame_writer *writer, const void *data, size_t bytes);
+/* Their number, then the bytes. */
 void frame_put_bytes(struct frame_writer *writer, const void *data, size_t bytes);
 /* Null is sent as such. */
 void frame_put_text(struct frame_writer *writer, const char *text);

@@ -28,7 +28,8 @@
  * first. A job that ends by itself goes up the same way: when the ranks of all daemons have ended the front gets
  * TREE_ALL_ENDED and calls tree_end.
  *
- * What travels: frames of the types of enum tree_frame, each with the identity of the job. All others are the driver's;
+ * What travels: frames of the types of enum tree_frame; the first on a link names the job, and a link that was lost is
+ * never taken again, so that nothing late counts. All others are the driver's;
  * tree_way tells where they go. With TREE_START_ONCE the driver lets those below know where those above listen.
  *
  * Memory: a record for each place below, one frame under way (see TREE_FRAME_BYTES), at the front a byte a position; a
@@ -141,7 +142,8 @@ void tree_heard(struct tree *tree, int link, uint64_t now);
 void tree_sent(struct tree *tree, int link, uint64_t now);
 /* The driver does not read from this link for the time being: its silence does not count. */
 void tree_hold(struct tree *tree, int link, bool hold, uint64_t now);
-/* `why` may be null: closed. Not after TREE_CLOSE. */
+/* `why` may be null: closed. Not after TREE_CLOSE. Of TREE_PARENT also: it could not be made. If the agent of the
+ * daemon has ended too, say that first: the report is better for it. */
 int tree_link_closed(struct tree *tree, int link, const char *why, uint64_t now);
 
 /* This place cannot do its part: why. */
@@ -201,8 +203,8 @@ struct tree_failure {
     const char *text;
 };
 
-/* One sentence: "the daemon on node7 did not connect within 30 s (its agent runs)". */
-void tree_explain(const struct tree_failure *failure, const char *host, const char *version, double seconds, char *text,
+/* One sentence without an end: "the daemon ncclxd on node7 did not connect within 30 s (its agent still runs)". */
+void tree_explain(const struct tree *tree, const struct tree_failure *failure, const char *host, char *text,
                   size_t bytes);
 
 enum tree_action_kind {

@@ -51,6 +51,21 @@ enum planted_bug {
     BUG_KVX_TIMEOUT_SHARED,     /* one asker's time passes, and all that wait for the same are told so */
     BUG_KVX_LOOKUP_NOT_WOKEN,   /* publishing tells nobody who waits for the name */
     BUG_KVX_REQUEST_KEPT,       /* a request that nobody waits for any more is not forgotten */
+    /* daemons: launcher/tree */
+    BUG_TREE_CHILD_NOT_AWAITED, /* a place says that all below it are there before the last is */
+    BUG_TREE_NODE_DROPPED,      /* the node that made a frame full is forgotten */
+    BUG_TREE_WINDOW_KEPT,       /* a daemon that has come up still counts as being started */
+    BUG_TREE_AGENT_IGNORED,     /* an agent that fails is taken for one that detached */
+    BUG_TREE_LOSS_TWICE,        /* a second loss is reported too */
+    BUG_TREE_LOSS_FORGOTTEN,    /* a loss before the link above stands is not told later */
+    BUG_TREE_END_REPORTED,      /* who leaves during the end counts as lost */
+    BUG_TREE_OTHER_JOB,         /* a daemon of an earlier job is taken in */
+    BUG_TREE_TRAFFIC_NOT_HEARD, /* only frames of the tree count as signs of life */
+    BUG_TREE_BEAT_FORGOTTEN,    /* who hears much sends no beats */
+    BUG_TREE_STOPPED_BLAMES,    /* a process that was stopped takes the time for its neighbours' silence */
+    BUG_TREE_ORPHAN_STAYS,      /* the loss of the link above ends nothing */
+    BUG_TREE_LATE_NOT_TOLD,     /* who greets during the end is not told of it */
+    BUG_TREE_END_UNBOUNDED,     /* the end waits for whom it takes */
     BUG_COUNT
 };
 

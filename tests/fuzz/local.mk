@@ -2,7 +2,7 @@
 #     ../configure CC=clang --disable-static --enable-sanitizers=address,undefined,fuzzer-no-link
 #     make fuzz FUZZER=config && ./fuzz found ../tests/fuzz/corpus/config
 FUZZ_DRIVER = tests/fuzz/driver.c tests/fuzz/fuzz.h
-fuzz_tests = tests/fuzz/command_line tests/fuzz/config tests/fuzz/frames tests/fuzz/hosts tests/fuzz/kvx tests/fuzz/lists tests/fuzz/matrix tests/fuzz/packets tests/fuzz/window
+fuzz_tests = tests/fuzz/command_line tests/fuzz/config tests/fuzz/frames tests/fuzz/hosts tests/fuzz/kvx tests/fuzz/lists tests/fuzz/matrix tests/fuzz/packets tests/fuzz/tree tests/fuzz/window
 tests_fuzz_command_line_SOURCES = tests/fuzz/command_line.c $(FUZZ_DRIVER)
 tests_fuzz_command_line_LDADD = launcher/liblauncher.la $(CORE_LIBS)
 tests_fuzz_config_SOURCES = tests/fuzz/config.c $(FUZZ_DRIVER)
@@ -18,6 +18,8 @@ tests_fuzz_lists_LDADD = $(CORE_LIBS)
 tests_fuzz_matrix_SOURCES = tests/fuzz/matrix.c examples/matrix_market.c examples/matrix_market.h $(FUZZ_DRIVER)
 tests_fuzz_packets_SOURCES = tests/fuzz/packets.c tests/unit/pml_world.c tests/unit/pml_world.h $(FUZZ_DRIVER)
 tests_fuzz_packets_LDADD = $(CORE_LIBS)
+tests_fuzz_tree_SOURCES = tests/fuzz/tree.c $(FUZZ_DRIVER)
+tests_fuzz_tree_LDADD = launcher/liblauncher.la $(CORE_LIBS)
 tests_fuzz_window_SOURCES = tests/fuzz/window.c $(FUZZ_DRIVER)
 tests_fuzz_window_LDADD = $(CORE_LIBS)
 EXTRA_DIST += tests/fuzz/corpus

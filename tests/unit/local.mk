@@ -133,3 +133,8 @@ tests_unit_ring_tsan_CFLAGS = $(TSAN_CFLAGS)
 tests_unit_ring_tsan_LDFLAGS = -fsanitize=thread
 tests_unit_ring_tsan_LDADD = $(CMOCKA_LIBS)
 endif
+
+unit_tests += tests/unit/tree
+tests_unit_tree_SOURCES = tests/unit/tree.c
+tests_unit_tree_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_tree_LDADD = launcher/liblauncher.la $(UNIT_LIBS)
