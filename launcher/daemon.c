@@ -146,6 +146,31 @@ static void on_logged(void *arg, int rank, const char *text)
     daemon_trouble(arg, line);
 }
 
+/* Other nodes have no daemons in this release. */
+static void on_send(void *arg, int link, const void *data, size_t bytes)
+{
+    (void)arg, (void)link, (void)data, (void)bytes;
+}
+
+static void on_signal_asked(void *arg, int asker, int rank, int number)
+{
+    struct daemon *daemon = arg;
+    (void)asker;
+    for (int i = 0; i < daemon->rank_count; i++)
+        if (daemon->ranks[i].rank == rank && daemon->ranks[i].running) kill(-daemon->ranks[i].pid, number);
+}
+
+static void on_server_trouble(void *arg, const char *text)
+{
+    daemon_trouble(arg, text);
+}
+
+static void on_server_failed(void *arg, const char *text)
+{
+    daemon_refuse(arg, 1, text);
+    daemon_end(arg, false);
+}
+
 static void on_upcall(evutil_socket_t fd, short what, void *arg)
 {
     struct daemon *daemon = arg;
@@ -155,7 +180,12 @@ static void on_upcall(evutil_socket_t fd, short what, void *arg)
 
 static int start_server(struct daemon *daemon)
 {
-    static const struct server_events events = {.aborted = on_aborted, .logged = on_logged};
+    static const struct server_events events = {.aborted = on_aborted,
+                                                .logged = on_logged,
+                                                .send = on_send,
+                                                .signal = on_signal_asked,
+                                                .trouble = on_server_trouble,
+                                                .failed = on_server_failed};
     const struct message_launch *launch = &daemon->launch;
     char segment[64];
     daemon->segment_fd = memfd_create("ncclx-segment", MFD_CLOEXEC);

@@ -7,9 +7,12 @@
 #include "bootstrap/bootstrap.h"
 #include "runtime/base/base.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 struct server *server_running;
@@ -19,42 +22,110 @@ int server_error(pmix_status_t status, const char *what)
     return base_error(NCCLX_ERR_BOOTSTRAP, "the PMIx server cannot %s: %s", what, PMIx_Error_string(status));
 }
 
-void server_post(struct server *server, enum server_note_kind kind, int rank, int code, const char *text, size_t bytes)
+/* ---- From any thread to the daemon's ---- */
+
+bool server_post(struct server *server, enum server_note_kind kind, int rank, int code, const void *text, size_t bytes)
 {
-    if (bytes > SERVER_MAX_TEXT) bytes = SERVER_MAX_TEXT;
-    struct server_note *note = base_calloc(AREA_LAUNCHER, 1, sizeof *note + bytes + 1);
-    if (!note) return;
-    note->kind = kind;
-    note->rank = rank;
-    note->code = code;
+    if (kind != SERVER_SEND && bytes > SERVER_MAX_TEXT) bytes = SERVER_MAX_TEXT;
+    struct server_note *note = base_alloc(AREA_LAUNCHER, sizeof *note + bytes + 1);
+    if (!note) return false;
+    *note = (struct server_note){.kind = kind, .rank = rank, .code = code, .bytes = bytes};
     if (bytes) memcpy(note->text, text, bytes);
+    note->text[bytes] = 0;
     pthread_mutex_lock(&server->lock);
+    bool wake = !server->first;
     *server->last = note;
     server->last = &note->next;
     pthread_mutex_unlock(&server->lock);
     uint64_t one = 1;
-    if (write(server->event_fd, &one, sizeof one) < 0) return; /* the counter is full: it is readable anyway */
+    if (wake && write(server->event_fd, &one, sizeof one) < 0) return true; /* the counter is full: it is readable */
+    return true;
+}
+
+void server_wake_at(struct server *server, uint64_t when)
+{
+    struct itimerspec timer = {.it_value = {.tv_sec = 0}};
+    if (when != UINT64_MAX) {
+        timer.it_value.tv_sec = (time_t)(when / BASE_NS_PER_S);
+        timer.it_value.tv_nsec = (long)(when % BASE_NS_PER_S) + !when; /* 0 would mean never */
+    }
+    timerfd_settime(server->timer_fd, TFD_TIMER_ABSTIME, &timer, NULL);
+}
+
+static struct server_note *take_notes(struct server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    struct server_note *note = server->first;
+    server->first = NULL;
+    server->last = &server->first;
+    pthread_mutex_unlock(&server->lock);
+    return note;
+}
+
+static void hand_over(struct server *server, const struct server_note *note)
+{
+    const struct server_events *events = &server->events;
+    switch (note->kind) {
+    case SERVER_ABORTED:
+        events->aborted(server->arg, note->rank, note->code, note->text);
+        break;
+    case SERVER_LOGGED:
+        events->logged(server->arg, note->rank, note->text);
+        break;
+    case SERVER_SEND:
+        events->send(server->arg, note->rank, note->text, note->bytes);
+        break;
+    case SERVER_SIGNAL:
+        events->signal(server->arg, note->asker, note->rank, note->code);
+        break;
+    case SERVER_TROUBLE:
+        events->trouble(server->arg, note->text);
+        break;
+    case SERVER_FAILED:
+        events->failed(server->arg, note->text);
+        break;
+    }
+}
+
+/* In order, also when an event leads back here. */
+static void hand_over_all(struct server *server)
+{
+    struct server_note *note;
+    if (server->dispatching) return;
+    server->dispatching = true;
+    while ((note = take_notes(server))) {
+        while (note) {
+            struct server_note *next = note->next;
+            hand_over(server, note);
+            base_free(AREA_LAUNCHER, note);
+            note = next;
+        }
+    }
+    server->dispatching = false;
 }
 
 void server_dispatch(struct server *server)
 {
     uint64_t count;
     if (read(server->event_fd, &count, sizeof count) < 0) count = 0; /* nothing was written since */
-    pthread_mutex_lock(&server->lock);
-    struct server_note *note = server->first;
-    server->first = NULL;
-    server->last = &server->first;
-    pthread_mutex_unlock(&server->lock);
-    while (note) {
-        struct server_note *next = note->next;
-        if (note->kind == SERVER_ABORTED)
-            server->events.aborted(server->arg, note->rank, note->code, note->text);
-        else
-            server->events.logged(server->arg, note->rank, note->text);
-        base_free(AREA_LAUNCHER, note);
-        note = next;
-    }
+    if (read(server->timer_fd, &count, sizeof count) == sizeof count) server_exchange_tick(server);
+    hand_over_all(server);
 }
+
+int server_receive(struct server *server, int link, const void *data, size_t bytes)
+{
+    int code = server_exchange_receive(server, link, data, bytes);
+    hand_over_all(server);
+    return code;
+}
+
+void server_link_lost(struct server *server, int link)
+{
+    server_exchange_link_lost(server, link);
+    hand_over_all(server);
+}
+
+/* ---- Life ---- */
 
 static int start_library(const struct server_options *options)
 {
@@ -81,42 +152,73 @@ static int start_library(const struct server_options *options)
     return status == PMIX_SUCCESS ? NCCLX_SUCCESS : server_error(status, "start");
 }
 
+static bool watch(int epoll_fd, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+    return fd >= 0 && !epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event);
+}
+
+static int open_descriptors(struct server *server)
+{
+    server->fd = epoll_create1(EPOLL_CLOEXEC);
+    server->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    server->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (server->fd >= 0 && watch(server->fd, server->event_fd) && watch(server->fd, server->timer_fd))
+        return NCCLX_SUCCESS;
+    return base_error(NCCLX_ERR_LIMIT, "descriptors are short for the PMIx server: %s; raise ulimit -n",
+                      strerror(errno));
+}
+
+static void release(struct server *server)
+{
+    server_running = NULL;
+    if (server->fd >= 0) close(server->fd);
+    if (server->event_fd >= 0) close(server->event_fd);
+    if (server->timer_fd >= 0) close(server->timer_fd);
+    server_exchange_free(server->exchange);
+    base_free(AREA_LAUNCHER, server->ranks);
+    base_free(AREA_LAUNCHER, server);
+}
+
+static int set_up(struct server *server, const struct server_options *options)
+{
+    const struct message_launch *launch = options->launch;
+    server->rank_count = launch->rank_count;
+    server->ranks = base_calloc(AREA_LAUNCHER, (size_t)server->rank_count, sizeof *server->ranks);
+    if (!server->ranks) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the PMIx server");
+    snprintf(server->job, sizeof server->job, "%s", launch->job);
+    for (int i = 0; i < launch->rank_count; i++) server->serves |= launch->ranks[i].node == launch->node;
+    int code = open_descriptors(server);
+    if (!code) code = server_exchange_create(server, options);
+    if (code || !server->serves) return code;
+    code = start_library(options);
+    if (!code && (code = server_register_job(options))) PMIx_server_finalize();
+    return code;
+}
+
 int server_start(const struct server_options *options, const struct server_events *events, void *arg,
                  struct server **out)
 {
     struct server *server = base_calloc(AREA_LAUNCHER, 1, sizeof *server);
-    int code;
     *out = NULL;
     if (!server) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the PMIx server");
     server->events = *events;
     server->arg = arg;
     server->last = &server->first;
-    server->rank_count = options->launch->rank_count;
-    server->ranks = base_calloc(AREA_LAUNCHER, (size_t)server->rank_count, sizeof *server->ranks);
-    snprintf(server->job, sizeof server->job, "%s", options->launch->job);
+    server->fd = server->event_fd = server->timer_fd = -1;
     pthread_mutex_init(&server->lock, NULL);
-    server->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     server_running = server;
-    if (!server->ranks || server->event_fd < 0)
-        code = base_error(NCCLX_ERR_NO_MEM, "memory or descriptors are short for the PMIx server");
-    else if ((code = server_exchange_create(options->launch, &server->exchange)) == NCCLX_SUCCESS &&
-             (code = start_library(options)) == NCCLX_SUCCESS && (code = server_register_job(options)))
-        PMIx_server_finalize();
-    if (code == NCCLX_SUCCESS) {
+    int code = set_up(server, options);
+    if (code)
+        release(server);
+    else
         *out = server;
-        return code;
-    }
-    server_running = NULL;
-    if (server->event_fd >= 0) close(server->event_fd);
-    server_exchange_free(server->exchange);
-    base_free(AREA_LAUNCHER, server->ranks);
-    base_free(AREA_LAUNCHER, server);
     return code;
 }
 
 int server_fd(const struct server *server)
 {
-    return server->event_fd;
+    return server->fd;
 }
 
 int server_environment(struct server *server, int rank, char ***environment)
@@ -148,6 +250,7 @@ void server_rank_died(struct server *server, int rank)
 {
     atomic_store(&server->ranks[rank].dead, true);
     server_exchange_rank_died(server, rank);
+    hand_over_all(server);
 }
 
 void server_dump(struct server *server)
@@ -155,6 +258,7 @@ void server_dump(struct server *server)
     pmix_proc_t source;
     pmix_info_t info;
     bool only_asked = true;
+    if (!server->serves) return;
     PMIX_LOAD_PROCID(&source, server->job, PMIX_RANK_UNDEF);
     PMIX_INFO_LOAD(&info, PMIX_EVENT_NON_DEFAULT, &only_asked, PMIX_BOOL);
     PMIx_Notify_event(BOOTSTRAP_EVENT_DUMP, &source, PMIX_RANGE_LOCAL, &info, 1, NULL, NULL);

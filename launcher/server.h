@@ -1,8 +1,17 @@
 /* server.h - the PMIx server of a node: what ranks learn of their job, and what they ask for.
  *
  * Owns: libpmix in this process. Never: starts or ends a process; decides anything about the job.
- * Threads: all functions are for the daemon's one thread. PMIx calls back on its own thread, which touches only the
- * state behind the server's lock; what the daemon must act on is queued and handed over by server_dispatch. */
+ *
+ * What concerns other nodes goes from daemon to daemon along the tree, as messages that only servers read: the driver
+ * takes them from `send`, carries them, each way in order, and gives them to server_receive on the other side. A
+ * daemon without ranks has a server too, which passes on what is not for it and starts no libpmix.
+ *
+ * Back pressure: while a link is full the driver may stop reading from children, but must always read from the parent
+ * when the links to its children take data (see bootstrap/kvx/kvx.h).
+ *
+ * Threads: all functions are for the daemon's one thread, and all events come on it, from within server_dispatch,
+ * server_receive, server_link_lost, and server_rank_died. PMIx calls back on its own thread, which touches only the
+ * state behind the server's locks; what the daemon must act on is queued. */
 #ifndef LAUNCHER_SERVER_H
 #define LAUNCHER_SERVER_H
 
@@ -13,23 +22,37 @@
 struct server;
 
 struct server_options {
-    const struct message_launch *launch;
-    const bool *oversubscribed; /* each node */
-    const char *scratch;        /* private directory */
-    const char *segment;        /* path of the memory that ranks of this node share */
-    void *topology;             /* hwloc_topology_t, loaded */
+    const struct message_launch *launch; /* with every node's place in the tree; above position 0 nobody has a server */
+    const bool *oversubscribed;          /* each node */
+    const char *scratch;                 /* private directory */
+    const char *segment;                 /* path of the memory that ranks of this node share */
+    void *topology;                      /* hwloc_topology_t, loaded */
 };
 
 struct server_events {
     void (*aborted)(void *arg, int rank, int code, const char *message);
     void (*logged)(void *arg, int rank, const char *text);
+    /* A message for the neighbour: SERVER_PARENT, or a child's index. Valid during the call. */
+    void (*send)(void *arg, int link, const void *data, size_t bytes);
+    /* A rank of the job asks for this signal to the process group of a rank of this node. */
+    void (*signal)(void *arg, int asker, int rank, int number);
+    /* Something that the user should read; the job goes on. */
+    void (*trouble)(void *arg, const char *text);
+    /* The server can no longer keep its promises: end the job. */
+    void (*failed)(void *arg, const char *text);
 };
 
 int server_start(const struct server_options *options, const struct server_events *events, void *arg,
                  struct server **server);
-/* Becomes readable when server_dispatch has something to do. */
+/* Becomes readable when server_dispatch has something to do, be it that a time limit has passed. */
 int server_fd(const struct server *server);
 void server_dispatch(struct server *server);
+/* A message of the server of a neighbour. NCCLX_ERR_TRANSPORT: that one broke the protocol, its link is to be closed
+ * and reported lost; NCCLX_ERR_NO_MEM: end the job. */
+int server_receive(struct server *server, int link, const void *data, size_t bytes);
+/* The link has closed, or its daemon is known to be dead: whoever waits for ranks there, or beyond, is told. Comes once
+ * a link, and nothing may be received from it any more. */
+void server_link_lost(struct server *server, int link);
 /* Adds the variables that lead this rank to the server, as NAME=value allocated with malloc; the array ends with null
  * and is freed with server_free_environment. */
 int server_environment(struct server *server, int rank, char ***environment);

@@ -1,6 +1,5 @@
 /* server_exchange.c - fences and published names of the PMIx server, on the exchange of keys between daemons
- * (bootstrap/kvx). The daemon of a job on one node is a tree of one: it has no neighbour to send to, and no other
- * daemon that asks it for the values of its ranks.
+ * (bootstrap/kvx).
  *
  * PMIx' thread makes the calls, the daemon's reports deaths; the exchange is behind a lock. Answers are given to PMIx
  * without the lock: those of fences on either thread, which PMIx allows, all others on its own, which it needs. */
@@ -13,8 +12,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-#define RADIX 32
 
 struct call;
 
@@ -44,10 +41,13 @@ struct call {
 };
 
 struct server_exchange {
+    struct server *server;
     pthread_mutex_t lock;
     struct kvx_map *map;
     struct kvx *kvx;
     struct call *ended;
+    uint64_t wake; /* when the tick is asked for */
+    bool told;     /* that memory is short */
 };
 
 /* ---- Life ---- */
@@ -60,26 +60,37 @@ void server_exchange_free(struct server_exchange *exchange)
     base_free(AREA_LAUNCHER, exchange);
 }
 
-int server_exchange_create(const struct message_launch *launch, struct server_exchange **out)
+/* The daemon of each rank, by its place in the tree. */
+static int make_map(const struct server_options *options, struct kvx_map **map)
+{
+    const struct message_launch *launch = options->launch;
+    int *daemons = base_calloc(AREA_LAUNCHER, (size_t)launch->rank_count, sizeof *daemons);
+    if (!daemons) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the PMIx server");
+    for (int i = 0; i < launch->rank_count; i++) daemons[i] = launch->positions[launch->ranks[i].node];
+    int code = kvx_map_create(daemons, launch->rank_count, launch->node_count, launch->radix, map);
+    base_free(AREA_LAUNCHER, daemons);
+    return code;
+}
+
+int server_exchange_create(struct server *server, const struct server_options *options)
 {
     const struct kvx_limits limits = {.frame_bytes = KVX_FRAME_BYTES,
                                       .fence_bytes = (size_t)1 << 30,
                                       .cache_bytes = (size_t)16 << 20,
                                       .published_bytes = (size_t)64 << 20};
     struct server_exchange *exchange = base_calloc(AREA_LAUNCHER, 1, sizeof *exchange);
-    int *nodes = base_calloc(AREA_LAUNCHER, (size_t)launch->rank_count, sizeof *nodes);
-    int code = exchange && nodes ? NCCLX_SUCCESS : base_error(NCCLX_ERR_NO_MEM, "memory is short for the PMIx server");
-    for (int i = 0; i < launch->rank_count && !code; i++) nodes[i] = launch->ranks[i].node;
-    if (!code) code = kvx_map_create(nodes, launch->rank_count, launch->node_count, RADIX, &exchange->map);
-    if (!code) code = kvx_create(exchange->map, launch->node, &limits, &exchange->kvx);
-    base_free(AREA_LAUNCHER, nodes);
-    if (code) {
-        server_exchange_free(exchange);
-        return code;
-    }
+    if (!exchange) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the PMIx server");
+    exchange->server = server;
+    exchange->wake = UINT64_MAX;
     pthread_mutex_init(&exchange->lock, NULL);
-    *out = exchange;
-    return NCCLX_SUCCESS;
+    int code = make_map(options, &exchange->map);
+    int position = options->launch->positions[options->launch->node];
+    if (!code) code = kvx_create(exchange->map, position, &limits, &exchange->kvx);
+    if (code)
+        server_exchange_free(exchange);
+    else
+        server->exchange = exchange;
+    return code;
 }
 
 /* ---- Calls ---- */
@@ -188,14 +199,35 @@ static void end_operation(struct server_exchange *exchange, const struct kvx_act
     end_part(exchange, call, status);
 }
 
-static void drain(struct server_exchange *exchange)
+/* What neighbours must hear is lost: nothing that they wait for can be relied on. */
+static void give_up(struct server_exchange *exchange)
 {
-    struct kvx_action action;
-    while (kvx_next(exchange->kvx, &action))
-        if (action.kind == KVX_COMPLETE) end_operation(exchange, &action);
+    static const char text[] = "memory is short for the exchange of keys between nodes";
+    if (exchange->told) return;
+    exchange->told = true;
+    server_post(exchange->server, SERVER_FAILED, -1, 0, text, sizeof text - 1);
 }
 
-static void release_data(void *data) { base_free(AREA_BOOTSTRAP, data); }
+static void drain(struct server_exchange *exchange)
+{
+    struct server *server = exchange->server;
+    struct kvx_action action;
+    while (kvx_next(exchange->kvx, &action)) {
+        if (action.kind == KVX_COMPLETE)
+            end_operation(exchange, &action);
+        else if (action.kind == KVX_SEND &&
+                 !server_post(server, SERVER_SEND, action.link, 0, action.message, action.bytes))
+            give_up(exchange);
+    }
+    uint64_t wake = kvx_deadline(exchange->kvx);
+    if (wake != exchange->wake) server_wake_at(server, wake);
+    exchange->wake = wake;
+}
+
+static void release_data(void *data)
+{
+    base_free(AREA_BOOTSTRAP, data);
+}
 
 /* Moves what was found to the front. */
 static size_t compact(pmix_pdata_t *found, size_t count)
@@ -287,7 +319,10 @@ pmix_status_t server_exchange_fence(struct server *server, const pmix_proc_t pro
     return call ? PMIX_SUCCESS : PMIX_ERR_NOMEM;
 }
 
-static bool is_directive(const char *key) { return !strncmp(key, "pmix", 4); }
+static bool is_directive(const char *key)
+{
+    return !strncmp(key, "pmix", 4);
+}
 
 static void publish_one(struct server_exchange *exchange, struct call *call, size_t index, int rank,
                         const pmix_info_t *info)
@@ -360,11 +395,41 @@ pmix_status_t server_exchange_unpublish(struct server *server, int rank, char **
     return PMIX_SUCCESS;
 }
 
+/* ---- What the daemon reports ---- */
+
+/* A code of the exchange that the daemon can do nothing about. */
+static void leave_after(struct server_exchange *exchange, int code)
+{
+    if (code == NCCLX_ERR_NO_MEM) give_up(exchange);
+    leave(exchange);
+}
+
 void server_exchange_rank_died(struct server *server, int rank)
 {
     struct server_exchange *exchange = server->exchange;
     pthread_mutex_lock(&exchange->lock);
-    /* Memory that runs short for this shows with the next call. */
-    (void)kvx_rank_died(exchange->kvx, rank);
-    leave(exchange);
+    leave_after(exchange, kvx_rank_died(exchange->kvx, rank));
+}
+
+int server_exchange_receive(struct server *server, int link, const void *data, size_t bytes)
+{
+    struct server_exchange *exchange = server->exchange;
+    pthread_mutex_lock(&exchange->lock);
+    int code = kvx_receive(exchange->kvx, link, data, bytes, base_clock_ns());
+    leave_after(exchange, code);
+    return code;
+}
+
+void server_exchange_link_lost(struct server *server, int link)
+{
+    struct server_exchange *exchange = server->exchange;
+    pthread_mutex_lock(&exchange->lock);
+    leave_after(exchange, kvx_link_lost(exchange->kvx, link));
+}
+
+void server_exchange_tick(struct server *server)
+{
+    struct server_exchange *exchange = server->exchange;
+    pthread_mutex_lock(&exchange->lock);
+    leave_after(exchange, kvx_tick(exchange->kvx, base_clock_ns()));
 }

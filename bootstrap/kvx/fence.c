@@ -15,6 +15,7 @@
 struct set {
     struct set *next;
     uint32_t hash;
+    unsigned kind;
     size_t count;
     bool here;         /* some are hosted by this daemon */
     bool all_below;    /* all are hosted here or below: this daemon decides */
@@ -32,6 +33,8 @@ struct fence {
     uint64_t generation;
     bool called, sent, finished; /* by the participants here; to the parent; failed before it was called */
     bool announced;              /* that it cannot succeed */
+    bool searched;               /* a child was asked who is missing */
+    uint64_t deadline;           /* UINT64_MAX: none */
     uint64_t token;
     enum kvx_status status;
     struct kvx_failure failure;
@@ -62,12 +65,14 @@ static void look_around(struct kvx *kvx, struct set *set)
 }
 
 /* Finds it or makes it. */
-static int get_set(struct kvx *kvx, const struct kvx_range *ranges, size_t count, struct set **out)
+static int get_set(struct kvx *kvx, unsigned kind, const struct kvx_range *ranges, size_t count, struct set **out)
 {
     uint32_t hash = kvx_hash(ranges, count * sizeof *ranges);
     size_t range_bytes = count * sizeof *ranges;
     struct set *set = kvx->sets;
-    while (set && (set->hash != hash || set->count != count || memcmp(set->ranges, ranges, range_bytes)))
+    if (PLANTED_BUG(BUG_KVX_KIND_IGNORED)) kind = 0;
+    while (set &&
+           (set->hash != hash || set->kind != kind || set->count != count || memcmp(set->ranges, ranges, range_bytes)))
         set = set->next;
     *out = set;
     if (set) return NCCLX_SUCCESS;
@@ -77,6 +82,7 @@ static int get_set(struct kvx *kvx, const struct kvx_range *ranges, size_t count
     *out = set = kvx_take(kvx, sizeof *set + range_bytes + (size_t)kvx->child_count);
     if (!set) return kvx_result(kvx);
     set->hash = hash;
+    set->kind = kind;
     set->count = count;
     memcpy(set->ranges, ranges, range_bytes);
     set->child = (bool *)set->ranges + range_bytes;
@@ -105,6 +111,7 @@ static struct fence *get_fence(struct kvx *kvx, struct set *set, uint64_t genera
     fence->set = set;
     fence->generation = generation;
     fence->failure = (struct kvx_failure){-1, -1};
+    fence->deadline = UINT64_MAX;
     fence->missing = set->involved;
     fence->last = &fence->first;
     *kvx->last_fence = fence;
@@ -251,6 +258,7 @@ static struct wire_message describe(const struct fence *fence)
 {
     return (struct wire_message){.type = fence->set->all_below ? WIRE_FENCE_DOWN : WIRE_FENCE_UP,
                                  .generation = fence->generation,
+                                 .kind = fence->set->kind,
                                  .failure = {-1, -1},
                                  .ranges = fence->set->ranges,
                                  .range_count = fence->set->count};
@@ -395,6 +403,7 @@ static void progress(struct kvx *kvx, struct fence *fence)
 {
     struct set *set = fence->set;
     if (fence->finished || fence->sent || fence->generation != set->finished + 1) return;
+    kvx_want_tick(kvx, fence->deadline);
     if (!PLANTED_BUG(BUG_KVX_DEATH_FORGOTTEN) && review(kvx, fence)) return;
     if (fence->bytes) pack_own(kvx, fence);
     int missing = PLANTED_BUG(BUG_KVX_CHILD_NOT_AWAITED) && fence->missing ? fence->missing - 1 : fence->missing;
@@ -427,6 +436,72 @@ void fence_review(struct kvx *kvx)
     start_next(kvx);
 }
 
+/* ---- Time ---- */
+
+/* The first child that has participants below it and has not come. */
+static int first_missing(const struct kvx *kvx, const struct fence *fence)
+{
+    int child = 0;
+    while (child < kvx->child_count && (!fence->set->child[child] || fence->child_done[child])) child++;
+    return child;
+}
+
+/* Who is missing here or below: false when a child has been asked and is to answer. */
+static bool search(struct kvx *kvx, struct fence *fence, struct kvx_failure *who)
+{
+    if (fence->set->here && !fence->called) {
+        who->daemon = kvx->me;
+        return true;
+    }
+    int child = first_missing(kvx, fence);
+    who->daemon = child == kvx->child_count ? kvx->me : kvx_child(kvx->map, kvx->me, child);
+    if (child == kvx->child_count || kvx->closed[child]) return true;
+    if (fence->searched) return kvx->now >= fence->deadline;
+    struct wire_message message = describe(fence);
+    message.type = WIRE_FENCE_DOWN;
+    message.status = KVX_TIMEOUT;
+    kvx_send(kvx, child, &message);
+    fence->searched = true;
+    fence->deadline = kvx->now + KVX_SEARCH_NS;
+    kvx_want_tick(kvx, fence->deadline);
+    return false;
+}
+
+/* The time of some participant has passed. The daemon that decides fails the fence once it knows who is missing; others
+ * tell it, or that they are not to blame. */
+static void expire(struct kvx *kvx, struct fence *fence, struct kvx_failure who)
+{
+    if (fence->finished) return;
+    if (PLANTED_BUG(BUG_KVX_EXPIRED_ALONE)) {
+        fail(kvx, fence, KVX_TIMEOUT, who);
+        return;
+    }
+    if (who.daemon < 0 && !fence->sent && !search(kvx, fence, &who)) return;
+    if (fence->set->all_below) {
+        fail(kvx, fence, KVX_TIMEOUT, who);
+        return;
+    }
+    fence->deadline = UINT64_MAX;
+    struct wire_message message = describe(fence);
+    message.status = KVX_TIMEOUT;
+    message.failure = who;
+    kvx_send(kvx, KVX_PARENT, &message);
+}
+
+void fence_tick(struct kvx *kvx)
+{
+    const struct kvx_failure nobody = {-1, -1};
+    for (struct fence *fence = kvx->fences, *next; fence; fence = next) {
+        next = fence->next;
+        if (fence->generation != fence->set->finished + 1) continue; /* its time is looked at when its turn has come */
+        if (fence->deadline <= kvx->now)
+            expire(kvx, fence, nobody);
+        else
+            kvx_want_tick(kvx, fence->deadline);
+    }
+    start_next(kvx);
+}
+
 /* ---- Calls ---- */
 
 static int by_first(const void *a, const void *b)
@@ -449,53 +524,87 @@ static size_t normalize(struct kvx_range *ranges, size_t count)
     return kept + 1;
 }
 
-static int call(struct kvx *kvx, struct set *set, const void *data, size_t bytes, uint64_t token)
+static int call(struct kvx *kvx, struct set *set, const struct kvx_fence *order)
 {
     struct fence *fence = get_fence(kvx, set, set->called + 1);
     if (!fence) return kvx_result(kvx);
     set->called++;
     fence->called = true;
-    fence->token = token;
+    fence->token = order->token;
     if (fence->finished) {
         complete(kvx, fence);
         drop_fence(kvx, fence);
         return kvx_result(kvx);
     }
-    fence->data = bytes ? kvx_take(kvx, bytes) : NULL;
+    if (order->timeout_ms) fence->deadline = kvx->now + order->timeout_ms * UINT64_C(1000000);
+    fence->data = order->bytes ? kvx_take(kvx, order->bytes) : NULL;
     if (fence->data) {
-        memcpy(fence->data, data, bytes);
-        fence->bytes = bytes;
+        memcpy(fence->data, order->data, order->bytes);
+        fence->bytes = order->bytes;
     }
     progress(kvx, fence);
     start_next(kvx);
     return kvx_result(kvx);
 }
 
+static int check_fence(const struct kvx *kvx, const struct kvx_fence *fence)
+{
+    for (size_t i = 0; i < fence->count; i++)
+        if (fence->ranges[i].first > fence->ranges[i].last || fence->ranges[i].last >= (uint32_t)kvx->map->rank_count)
+            return base_error(NCCLX_ERR_ARG, "a fence of ranks %u to %u in a job of %d", fence->ranges[i].first,
+                              fence->ranges[i].last, kvx->map->rank_count);
+    if (!fence->count) return base_error(NCCLX_ERR_ARG, "a fence of nobody");
+    if (fence->kind < KVX_KINDS) return NCCLX_SUCCESS;
+    return base_error(NCCLX_ERR_ARG, "a fence of kind %u: there are %d", fence->kind, KVX_KINDS);
+}
+
+static int begin(struct kvx *kvx, const struct kvx_fence *order)
+{
+    int code = check_fence(kvx, order);
+    if (code) return code;
+    struct kvx_range *sorted = kvx_take(kvx, order->count * sizeof *sorted);
+    if (!sorted) return kvx_result(kvx);
+    memcpy(sorted, order->ranges, order->count * sizeof *sorted);
+    struct set *set;
+    code = get_set(kvx, order->kind, sorted, normalize(sorted, order->count), &set);
+    kvx_give(kvx, sorted);
+    if (!code && !set->here) code = base_error(NCCLX_ERR_ARG, "a fence of ranks that are all on other daemons");
+    return code ? code : call(kvx, set, order);
+}
+
+int kvx_begin_fence(struct kvx *kvx, const struct kvx_fence *order, uint64_t now)
+{
+    kvx->now = now;
+    return begin(kvx, order);
+}
+
 int kvx_fence(struct kvx *kvx, const struct kvx_range *ranges, size_t count, const void *data, size_t bytes,
               uint64_t token)
 {
-    for (size_t i = 0; i < count; i++)
-        if (ranges[i].first > ranges[i].last || ranges[i].last >= (uint32_t)kvx->map->rank_count)
-            return base_error(NCCLX_ERR_ARG, "a fence of ranks %u to %u in a job of %d", ranges[i].first,
-                              ranges[i].last, kvx->map->rank_count);
-    if (!count) return base_error(NCCLX_ERR_ARG, "a fence of nobody");
-    struct kvx_range *sorted = kvx_take(kvx, count * sizeof *sorted);
-    if (!sorted) return kvx_result(kvx);
-    memcpy(sorted, ranges, count * sizeof *sorted);
-    count = normalize(sorted, count);
-    struct set *set;
-    int code = get_set(kvx, sorted, count, &set);
-    kvx_give(kvx, sorted);
-    if (!code && !set->here) code = base_error(NCCLX_ERR_ARG, "a fence of ranks that are all on other daemons");
-    return code ? code : call(kvx, set, data, bytes, token);
+    return begin(kvx,
+                 &(struct kvx_fence){.ranges = ranges, .count = count, .data = data, .bytes = bytes, .token = token});
 }
 
 /* ---- Messages ---- */
+
+/* A child whose time has passed, or who says who is missing. */
+static int receive_expired(struct kvx *kvx, int link, struct fence *fence, const struct wire_message *message)
+{
+    const struct kvx_failure *who = &message->failure;
+    if (who->daemon >= 0 && map_route(kvx->map, kvx->me, who->daemon) != link)
+        return kvx_broken(link, "it misses a daemon that is not below it");
+    /* Who was missing when the child wrote this may have come since. */
+    bool late = who->daemon >= 0 && fence->child_done[link];
+    expire(kvx, fence, late ? (struct kvx_failure){-1, -1} : *who);
+    start_next(kvx);
+    return NCCLX_SUCCESS;
+}
 
 static int receive_up(struct kvx *kvx, int link, struct fence *fence, const struct wire_message *message)
 {
     struct wire_record record;
     size_t at = 0;
+    if (message->status == KVX_TIMEOUT) return receive_expired(kvx, link, fence, message);
     if (fence->child_done[link]) return NCCLX_SUCCESS; /* it has said that already */
     while (wire_next_record(message, &at, &record)) {
         if (record.daemon >= kvx->map->daemon_count || map_route(kvx->map, kvx->me, record.daemon) != link)
@@ -517,6 +626,12 @@ static int receive_down(struct kvx *kvx, struct fence *fence, const struct wire_
     bool good = message->status == KVX_OK;
     if (message->last && good && !fence->sent)
         return kvx_broken(KVX_PARENT, "a fence has ended that this daemon has not reached");
+    if (!message->last && message->status == KVX_TIMEOUT) {
+        /* When this has been sent meanwhile, what the parent waits for is on its way. */
+        if (!fence->sent) expire(kvx, fence, (struct kvx_failure){-1, -1});
+        start_next(kvx);
+        return NCCLX_SUCCESS;
+    }
     struct packet *packet = packet_take(kvx, size);
     if (!packet) return kvx_result(kvx);
     memcpy(packet->data, bytes, size);
@@ -535,7 +650,7 @@ int fence_receive(struct kvx *kvx, int link, const struct wire_message *message,
     if (message->ranges[message->range_count - 1].last >= (uint32_t)kvx->map->rank_count)
         return kvx_broken(link, "a fence of ranks that are not in the job");
     struct set *set;
-    int code = get_set(kvx, message->ranges, message->range_count, &set);
+    int code = get_set(kvx, message->kind, message->ranges, message->range_count, &set);
     if (code) return code;
     if (up ? !set->child[link] : set->all_below || (!set->here && !set->involved))
         return kvx_broken(link, "a fence that it has no part in");

@@ -145,6 +145,26 @@ int kvx_broken(int link, const char *what)
     return base_error(NCCLX_ERR_TRANSPORT, "the daemon of child %d broke the protocol: %s", link, what);
 }
 
+void kvx_want_tick(struct kvx *kvx, uint64_t deadline)
+{
+    if (deadline < kvx->deadline) kvx->deadline = deadline;
+}
+
+uint64_t kvx_deadline(const struct kvx *kvx)
+{
+    return kvx->deadline;
+}
+
+int kvx_tick(struct kvx *kvx, uint64_t now)
+{
+    kvx->now = now;
+    if (now < kvx->deadline) return kvx_result(kvx);
+    kvx->deadline = UINT64_MAX;
+    request_tick(kvx);
+    fence_tick(kvx);
+    return kvx_result(kvx);
+}
+
 uint32_t kvx_hash(const void *data, size_t bytes)
 {
     uint32_t hash = 2166136261; /* FNV-1a */
@@ -263,7 +283,10 @@ int kvx_receive(struct kvx *kvx, int link, const void *bytes, size_t size, uint6
     return code ? code : kvx_result(kvx);
 }
 
-size_t kvx_pending(const struct kvx *kvx) { return fence_count(kvx) + request_count(kvx); }
+size_t kvx_pending(const struct kvx *kvx)
+{
+    return fence_count(kvx) + request_count(kvx);
+}
 
 /* ---- Life ---- */
 

@@ -1,5 +1,5 @@
-/* kvx.h - the tree-structured key-value exchange between the daemons of a job: fences (with or without data), values
- * of ranks on demand, and published names.
+/* kvx.h - the tree-structured key-value exchange between the daemons of a job: fences (with or without data) and other
+ * meetings of the same kind, values of ranks on demand, and published names.
  *
  * Owns: nothing but its own memory. Never: a socket, a clock, a thread, a type of PMIx. One instance is one daemon;
  * daemon 0 is the root, and the parent of daemon d is (d - 1) / radix. Events go in by the functions below, actions
@@ -10,8 +10,9 @@
  * there are participants have come; the lowest daemon that has all participants below it decides, alone, how the fence
  * ends, and says so down the same way. A message carries the participants and the generation: the how-manieth fence of
  * these participants it is. So nothing that comes late can be taken for something newer. Data is packed into frames on
- * the way up and streams down as it comes. A get goes to the daemon of the rank and back; equal ones are merged, and
- * daemons on the way keep copies. Names are kept by the root.
+ * the way up and streams down as it comes. When the time of a participant has passed the question who is missing goes
+ * up and, from where somebody is, down; the answer goes to the daemon that decides. A get goes to the daemon of the
+ * rank and back; equal ones are merged, and daemons on the way keep copies. Names are kept by the root.
  *
  * Memory of one daemon, beyond what is kept by request (published names, cached values: see kvx_limits):
  *   - a fence in flight: a record, and with data one frame (KVX_FRAME_BYTES); where participants are hosted also the
@@ -32,25 +33,27 @@
 
 #define KVX_MAX_RADIX 256
 #define KVX_MAX_RANGES 4000                    /* of the participants of a fence */
-#define KVX_MAX_SETS 4096                      /* different sets of participants in the life of a daemon */
+#define KVX_MAX_SETS 4096                      /* different sets of participants, and kinds, in the life of a daemon */
+#define KVX_KINDS 8                            /* of fences */
 #define KVX_FRAME_BYTES 65536                  /* longest message of a fence: participants and data */
 #define KVX_LEAST_FRAME 512                    /* least that may be set */
 #define KVX_MAX_KEY 511                        /* characters of a name */
 #define KVX_MAX_VALUE ((size_t)16 << 20)       /* of a rank or a name */
 #define KVX_MAX_MESSAGE (KVX_MAX_VALUE + 1024) /* longest message */
 #define KVX_PARENT (-1)                        /* a link; children are 0, 1, ... */
+#define KVX_SEARCH_NS UINT64_C(1000000000)     /* for an answer who is missing, from one daemon to the next */
 
 enum kvx_status {
     KVX_OK,
     KVX_NOT_FOUND, /* no such name */
     KVX_DUPLICATE, /* the name is taken */
-    KVX_TIMEOUT,   /* the time of a get or a lookup passed */
+    KVX_TIMEOUT,   /* the time passed; of a fence: the failure's daemon has not come, or somebody below it */
     KVX_FAILED,    /* a rank or a daemon that is needed has died: the failure says which */
     KVX_LIMIT,     /* more data than the limits allow */
     KVX_STATUS_COUNT
 };
 
-/* Who has died. */
+/* Who has died, or is missing. */
 struct kvx_failure {
     int rank;   /* -1: not one rank but a daemon, with all below it */
     int daemon; /* -1: nobody has died */
@@ -95,12 +98,25 @@ void kvx_destroy(struct kvx *kvx);
  * The token comes back with the action that ends the operation. `now` counts nanoseconds and never goes back. ---- */
 
 /* All participants on this daemon have called, with this data (or none) between them. Ranges in any order. The result
- * is everybody's data, in the order of daemons. */
+ * is everybody's data, in the order of daemons. Fences of different kinds have nothing to do with each other. */
+struct kvx_fence {
+    unsigned kind; /* 0 .. KVX_KINDS - 1, the driver's */
+    const struct kvx_range *ranges;
+    size_t count;
+    const void *data;
+    size_t bytes;
+    uint32_t timeout_ms; /* 0: no limit. The shortest of all daemons counts, for all */
+    uint64_t token;
+};
+int kvx_begin_fence(struct kvx *kvx, const struct kvx_fence *fence, uint64_t now);
+/* Of kind 0, without a limit. */
 int kvx_fence(struct kvx *kvx, const struct kvx_range *ranges, size_t count, const void *data, size_t bytes,
               uint64_t token);
 /* The value of a rank. A copy that some daemon has kept will do, unless fresh: then the rank's daemon is asked, after
  * this call. timeout_ms 0: no limit. */
 int kvx_get(struct kvx *kvx, int rank, bool fresh, uint32_t timeout_ms, uint64_t now, uint64_t token);
+/* The value once it has the text `key`, with the zero at its end, in it. */
+int kvx_get_with(struct kvx *kvx, int rank, const char *key, uint32_t timeout_ms, uint64_t now, uint64_t token);
 /* Answers KVX_FETCH. KVX_OK or KVX_NOT_FOUND. Unknown tokens are those of operations that have ended meanwhile. */
 int kvx_fetched(struct kvx *kvx, int rank, uint64_t token, enum kvx_status status, const void *data, size_t bytes,
                 uint64_t now);
@@ -127,7 +143,8 @@ size_t kvx_pending(const struct kvx *kvx);
 enum kvx_action_kind {
     KVX_SEND,     /* message, bytes: to link; valid until the next kvx_next */
     KVX_COMPLETE, /* the operation of token has ended with status, failure, owner (of a name) and data */
-    KVX_FETCH,    /* find the value of rank and call kvx_fetched with token */
+    KVX_FETCH,    /* find the value of rank, with key in it if that is not null, within timeout_ms if that is not 0,
+                   * and call kvx_fetched with token */
     KVX_REPORT    /* (root) failure: tell the user */
 };
 
@@ -138,6 +155,8 @@ struct kvx_action {
     enum kvx_status status;
     struct kvx_failure failure;
     const void *message;
+    const char *key; /* valid until the next kvx_next */
+    uint32_t timeout_ms;
     void *data; /* the driver's, to be freed with base_free(AREA_BOOTSTRAP, ...); may be null */
     size_t bytes;
 };

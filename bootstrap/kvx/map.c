@@ -49,7 +49,10 @@ int kvx_map_create(const int *daemon_of_rank, int rank_count, int daemon_count, 
     return NCCLX_SUCCESS;
 }
 
-int kvx_parent(const struct kvx_map *map, int daemon) { return daemon ? (daemon - 1) / map->radix : -1; }
+int kvx_parent(const struct kvx_map *map, int daemon)
+{
+    return daemon ? (daemon - 1) / map->radix : -1;
+}
 
 int kvx_child_count(const struct kvx_map *map, int daemon)
 {
@@ -57,7 +60,10 @@ int kvx_child_count(const struct kvx_map *map, int daemon)
     return left < 0 ? 0 : left < map->radix ? (int)left : map->radix;
 }
 
-int kvx_child(const struct kvx_map *map, int daemon, int index) { return daemon * map->radix + 1 + index; }
+int kvx_child(const struct kvx_map *map, int daemon, int index)
+{
+    return daemon * map->radix + 1 + index;
+}
 
 bool map_is_below(const struct kvx_map *map, int top, int daemon)
 {

@@ -89,6 +89,8 @@ void *kvx_copy(struct kvx *kvx, const void *data, size_t bytes);
 /* NCCLX_SUCCESS, or that memory has run short. */
 int kvx_result(const struct kvx *kvx);
 int kvx_broken(int link, const char *what);
+/* kvx_tick is to come by then. */
+void kvx_want_tick(struct kvx *kvx, uint64_t deadline);
 /* Has somebody at or below this daemon died whom these ranks include? */
 bool kvx_find_victim(const struct kvx *kvx, const struct kvx_range *ranges, size_t count, struct kvx_failure *who);
 uint32_t kvx_hash(const void *data, size_t bytes);
@@ -98,6 +100,8 @@ uint32_t kvx_hash(const void *data, size_t bytes);
 int fence_receive(struct kvx *kvx, int link, const struct wire_message *message, const void *bytes, size_t size);
 /* Somebody died, or a link closed: what cannot succeed any more fails. */
 void fence_review(struct kvx *kvx);
+/* Sees to those whose time has passed, and asks for a tick when the next one's has. */
+void fence_tick(struct kvx *kvx);
 size_t fence_count(const struct kvx *kvx);
 void fence_release(struct kvx *kvx);
 
@@ -139,6 +143,7 @@ void request_answer(struct kvx *kvx, const struct waiter *waiter, const struct a
 /* Answers all who wait for it and forgets it. `place` is where it hangs. */
 void request_finish(struct kvx *kvx, struct request **place, const struct answer *answer);
 void request_link_lost(struct kvx *kvx, int link);
+void request_tick(struct kvx *kvx);
 void request_rank_died(struct kvx *kvx, int rank);
 size_t request_count(const struct kvx *kvx);
 void request_release(struct kvx *kvx);

@@ -11,7 +11,10 @@
 
 #define MILLISECOND UINT64_C(1000000)
 
-static struct request **bucket_of(struct kvx *kvx, uint32_t subject) { return &kvx->requests[subject % BUCKETS]; }
+static struct request **bucket_of(struct kvx *kvx, uint32_t subject)
+{
+    return &kvx->requests[subject % BUCKETS];
+}
 
 /* ---- Answers ---- */
 
@@ -104,25 +107,18 @@ static uint64_t expire_waiters(struct kvx *kvx, struct request *request)
     return earliest;
 }
 
-int kvx_tick(struct kvx *kvx, uint64_t now)
+void request_tick(struct kvx *kvx)
 {
-    kvx->now = now;
-    if (now < kvx->deadline) return kvx_result(kvx);
-    kvx->deadline = UINT64_MAX;
     for (int i = 0; i < BUCKETS; i++) {
         for (struct request **place = &kvx->requests[i]; *place;) {
-            uint64_t earliest = expire_waiters(kvx, *place);
-            if (earliest < kvx->deadline) kvx->deadline = earliest;
+            kvx_want_tick(kvx, expire_waiters(kvx, *place));
             if ((*place)->waiters || PLANTED_BUG(BUG_KVX_REQUEST_KEPT))
                 place = &(*place)->next;
             else
                 forget(kvx, place); /* should an answer come, nobody knows its number */
         }
     }
-    return kvx_result(kvx);
 }
-
-uint64_t kvx_deadline(const struct kvx *kvx) { return kvx->deadline; }
 
 /* ---- Asking ---- */
 
@@ -134,12 +130,12 @@ static void add_waiter(struct kvx *kvx, struct request *request, const struct wa
     waiter->next = NULL;
     while (*place) place = &(*place)->next;
     *place = waiter;
-    if (waiter->deadline < kvx->deadline) kvx->deadline = waiter->deadline;
+    kvx_want_tick(kvx, waiter->deadline);
 }
 
 static struct request *remember(struct kvx *kvx, const struct wire_message *message, const struct waiter *who, int via)
 {
-    struct request *request = kvx_take(kvx, sizeof *request + message->key_bytes);
+    struct request *request = kvx_take(kvx, sizeof *request + message->key_bytes + 1);
     if (!request) return NULL;
     request->id = ++kvx->last_request;
     request->type = message->type;
@@ -171,12 +167,31 @@ static bool is_lost(const struct kvx *kvx, int rank, struct kvx_failure *who)
     return kvx_find_victim(kvx, &one, 1, who);
 }
 
-/* A get of the same rank that is under way. A fresh one may have been read before this one was asked. */
-static struct request *find_same(struct kvx *kvx, int rank)
+static bool is_same(const struct request *request, const struct wire_message *message)
 {
-    struct request *request = *bucket_of(kvx, (uint32_t)rank);
-    while (request && (request->type != WIRE_GET || request->subject != (uint32_t)rank)) request = request->next;
+    return request->type == WIRE_GET && request->subject == message->subject &&
+           request->key_bytes == message->key_bytes &&
+           (!message->key_bytes || !memcmp(request->key, message->key, message->key_bytes));
+}
+
+/* An equal get that is under way. A fresh one may have been read before this one was asked. */
+static struct request *find_same(struct kvx *kvx, const struct wire_message *message)
+{
+    struct request *request = *bucket_of(kvx, message->subject);
+    while (request && !is_same(request, message)) request = request->next;
     return request;
+}
+
+/* Is the key in the value, as a text with its end? */
+static bool has_key(const struct cached *cached, const struct wire_message *message)
+{
+    const unsigned char *at = cached->data, *end = at + cached->bytes;
+    if (!message->key_bytes) return true;
+    while ((at = memmem(at, (size_t)(end - at), message->key, message->key_bytes))) {
+        at += message->key_bytes;
+        if (at < end && *at == 0) return true;
+    }
+    return false;
 }
 
 static void ask_driver(struct kvx *kvx, const struct request *request)
@@ -185,6 +200,8 @@ static void ask_driver(struct kvx *kvx, const struct request *request)
     if (!action) return;
     action->rank = (int)request->subject;
     action->token = request->id;
+    action->timeout_ms = time_left(kvx, request);
+    action->key = request->key_bytes ? request->key : NULL;
 }
 
 static void get(struct kvx *kvx, const struct wire_message *message, const struct waiter *who)
@@ -193,8 +210,8 @@ static void get(struct kvx *kvx, const struct wire_message *message, const struc
     bool fresh = message->flag && !PLANTED_BUG(BUG_KVX_FRESH_FROM_CACHE);
     const struct cached *cached = fresh ? NULL : cache_find(kvx, rank);
     struct answer answer = failed_answer(-1, kvx->parent);
-    struct request *request = fresh ? NULL : find_same(kvx, rank);
-    if (cached) {
+    struct request *request = fresh ? NULL : find_same(kvx, message);
+    if (cached && has_key(cached, message)) {
         answer = plain_answer(KVX_OK);
         answer.data = cached->data;
         answer.bytes = cached->bytes;
@@ -271,8 +288,13 @@ static bool ask_again(struct kvx *kvx, struct request *request)
     if (request->type != WIRE_GET || PLANTED_BUG(BUG_KVX_TIMEOUT_SHARED)) return false;
     uint64_t earliest = expire_waiters(kvx, request);
     if (!request->waiters) return false;
-    if (earliest < kvx->deadline) kvx->deadline = earliest;
-    struct wire_message message = {.type = WIRE_GET, .subject = request->subject, .flag = request->flag, .owner = -1};
+    kvx_want_tick(kvx, earliest);
+    struct wire_message message = {.type = WIRE_GET,
+                                   .subject = request->subject,
+                                   .flag = request->flag,
+                                   .owner = -1,
+                                   .key = request->key,
+                                   .key_bytes = request->key_bytes};
     request->id = ++kvx->last_request;
     forward(kvx, request, &message);
     return true;
@@ -387,15 +409,29 @@ static int ask_name(struct kvx *kvx, struct wire_message *message, const char *n
     return kvx_result(kvx);
 }
 
+static int get_here(struct kvx *kvx, const struct wire_message *message, uint32_t timeout_ms, uint64_t now,
+                    uint64_t token)
+{
+    if (message->subject >= (uint32_t)kvx->map->rank_count)
+        return base_error(NCCLX_ERR_ARG, "rank %d in a job of %d", (int)message->subject, kvx->map->rank_count);
+    kvx->now = now;
+    ask(kvx, message, &(struct waiter){.link = KVX_LOCAL, .token = token, .deadline = deadline_after(now, timeout_ms)});
+    return kvx_result(kvx);
+}
+
 int kvx_get(struct kvx *kvx, int rank, bool fresh, uint32_t timeout_ms, uint64_t now, uint64_t token)
 {
-    struct wire_message message = {.type = WIRE_GET, .subject = (uint32_t)rank, .flag = fresh, .owner = -1};
-    if (rank < 0 || rank >= kvx->map->rank_count)
-        return base_error(NCCLX_ERR_ARG, "rank %d in a job of %d", rank, kvx->map->rank_count);
-    kvx->now = now;
-    ask(kvx, &message,
-        &(struct waiter){.link = KVX_LOCAL, .token = token, .deadline = deadline_after(now, timeout_ms)});
-    return kvx_result(kvx);
+    const struct wire_message message = {.type = WIRE_GET, .subject = (uint32_t)rank, .flag = fresh, .owner = -1};
+    return get_here(kvx, &message, timeout_ms, now, token);
+}
+
+int kvx_get_with(struct kvx *kvx, int rank, const char *key, uint32_t timeout_ms, uint64_t now, uint64_t token)
+{
+    struct wire_message message = {.type = WIRE_GET, .subject = (uint32_t)rank, .owner = -1, .key = key};
+    int code = check_name(kvx, -1, key);
+    if (code) return code;
+    message.key_bytes = strlen(key);
+    return get_here(kvx, &message, timeout_ms, now, token);
 }
 
 int kvx_publish(struct kvx *kvx, int owner, const char *name, const void *value, size_t bytes, uint64_t token)

@@ -29,9 +29,15 @@ static uint32_t get32(const unsigned char *at)
     return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
-static uint64_t get64(const unsigned char *at) { return get32(at) | (uint64_t)get32(at + 4) << 32; }
+static uint64_t get64(const unsigned char *at)
+{
+    return get32(at) | (uint64_t)get32(at + 4) << 32;
+}
 
-static bool is_fence(enum wire_type type) { return type == WIRE_FENCE_UP || type == WIRE_FENCE_DOWN; }
+static bool is_fence(enum wire_type type)
+{
+    return type == WIRE_FENCE_UP || type == WIRE_FENCE_DOWN;
+}
 
 static size_t fixed_bytes(enum wire_type type)
 {
@@ -53,7 +59,7 @@ static unsigned char *put_failure(unsigned char *at, const struct kvx_failure *f
 
 static unsigned char *put_fence(unsigned char *at, const struct wire_message *message)
 {
-    at = put_failure(put32(at, message->last), &message->failure);
+    at = put_failure(put32(at, (uint32_t)message->last | message->kind << 8), &message->failure);
     at = put32(at, (uint32_t)message->range_count);
     for (size_t i = 0; i < message->range_count; i++)
         at = put32(put32(at, message->ranges[i].first), message->ranges[i].last);
@@ -92,7 +98,7 @@ void wire_encode(const struct wire_message *message, void *out)
 void wire_patch(void *message, size_t bytes, bool last)
 {
     put32((unsigned char *)message + 4, (uint32_t)(bytes - WIRE_HEADER_BYTES));
-    put32((unsigned char *)message + WIRE_HEADER_BYTES, last);
+    ((unsigned char *)message)[WIRE_HEADER_BYTES] = last; /* the lowest byte of the flags */
 }
 
 void wire_put_record(void *out, const struct wire_record *record)
@@ -151,8 +157,10 @@ static bool check_records(const struct wire_message *message)
 
 static bool get_fence(const unsigned char *at, size_t bytes, struct kvx_range *room, struct wire_message *message)
 {
-    if (bytes > KVX_FRAME_BYTES - WIRE_HEADER_BYTES || get32(at) > 1) return false;
-    message->last = get32(at) == 1;
+    uint32_t flags = get32(at);
+    message->last = flags & 1;
+    message->kind = flags >> 8;
+    if (bytes > KVX_FRAME_BYTES - WIRE_HEADER_BYTES || flags & 0xfe || message->kind >= KVX_KINDS) return false;
     if (!get_failure(at + 4, &message->failure)) return false;
     message->range_count = get32(at + 12);
     if (message->range_count > KVX_MAX_RANGES || message->range_count * 8 > bytes - FENCE_BYTES) return false;
@@ -177,7 +185,6 @@ static bool get_request(const unsigned char *at, size_t bytes, struct wire_messa
     message->body_bytes = bytes - REQUEST_BYTES - message->key_bytes;
     bool named = message->type == WIRE_PUBLISH || message->type == WIRE_LOOKUP;
     if (named && !message->key_bytes) return false;
-    if (message->type == WIRE_GET && message->key_bytes) return false;
     return message->type == WIRE_PUBLISH ? message->body_bytes <= KVX_MAX_VALUE : message->body_bytes == 0;
 }
 

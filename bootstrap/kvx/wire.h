@@ -4,12 +4,11 @@
  * payload. All numbers are little endian. The generation of a fence counts the fences of its participants from 1; of
  * a request and its answer it is the number that the asking neighbour gave to the request.
  *
- *   FENCE_UP, FENCE_DOWN  last (32), failed rank (32), failed daemon (32), count (32), count ranges (first, last: 32
- *                         each), then records to the end: daemon (32), length (32), offset (64), total (64), bytes
- *   LOST                  rank or -1 (32), daemon (32)
- *   GET, PUBLISH, LOOKUP, UNPUBLISH
- *                         subject (32), milliseconds (32), flag (32), owner (32), key length (32), key, value to the
- * end ANSWER                subject (32), failed rank (32), failed daemon (32), owner (32), value to the end
+ *   FENCE_UP, FENCE_DOWN  flags (32; bit 0: last, bits 8 to 15: kind), failed rank (32), failed daemon (32), count
+ * (32), count ranges (first, last: 32 each), then records to the end: daemon (32), length (32), offset (64), total
+ * (64), bytes LOST                  rank or -1 (32), daemon (32) GET, PUBLISH, LOOKUP, UNPUBLISH subject (32),
+ * milliseconds (32), flag (32), owner (32), key length (32), key, value to the end ANSWER                subject (32),
+ * failed rank (32), failed daemon (32), owner (32), value to the end
  *
  * Decoding accepts nothing else: ranges are in order and apart, records are within their total, nothing is left over.
  */
@@ -18,7 +17,7 @@
 
 #include "bootstrap/kvx/kvx.h"
 
-#define WIRE_VERSION 1
+#define WIRE_VERSION 2
 #define WIRE_HEADER_BYTES 16
 #define WIRE_RECORD_BYTES 24 /* before its data */
 
@@ -39,6 +38,7 @@ struct wire_message {
     uint64_t generation;
     struct kvx_failure failure; /* FENCE_*, LOST, ANSWER */
     bool last;                  /* FENCE_* */
+    unsigned kind;              /* FENCE_* */
     const struct kvx_range *ranges;
     size_t range_count;
     uint32_t subject;    /* requests and ANSWER: the rank, or a number that helps the asker find its request */

@@ -41,6 +41,9 @@ static struct kvx *begin(struct kvx_map **map)
     if (kvx_fence(kvx, &all, 1, "data", 4, 1) || kvx_fence(kvx, below, 2, "more", 4, 2)) abort();
     if (kvx_fence(kvx, &all, 1, NULL, 0, 3) || kvx_get(kvx, 6, false, 5, 0, 4)) abort();
     if (kvx_get(kvx, 0, true, 0, 0, 5) || kvx_lookup(kvx, "name", true, 0, 0, 6)) abort();
+    const struct kvx_fence limited = {
+        .kind = 1, .ranges = below, .count = 2, .data = "late", .bytes = 4, .timeout_ms = 3, .token = 7};
+    if (kvx_begin_fence(kvx, &limited, 0) || kvx_get_with(kvx, 8, "key", 4, 0, 8)) abort();
     pump(kvx);
     return kvx;
 }
@@ -71,7 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     for (int link = 0; link < 3; link++)
         if (kvx_link_lost(kvx, link - 1)) abort();
     pump(kvx);
-    if (ended != 6) abort(); /* whatever was said: with all links lost everything has ended */
+    if (ended != 8) abort(); /* whatever was said: with all links lost everything has ended */
     kvx_destroy(kvx);
     kvx_map_free(map);
     base_area_usage(AREA_BOOTSTRAP, &usage);

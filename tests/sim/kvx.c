@@ -2,7 +2,8 @@
  * several under way; values of ranks asked for before and after they are there; names; deaths of ranks and daemons.
  *
  * Holds at every moment: a fence ends well only when all its daemons have called, and with everybody's data; a fence
- * ends the same way on all (a daemon that died between them excepted); who is said to be dead is; a get returns a value
+ * ends the same way on all (a daemon that died between them excepted); who is said to be dead is, and who is said to be
+ * late was; a get returns a value
  * that the rank had, no older than asked for; no time limit comes early. At the end: nothing waits, no memory is held.
  */
 #include "bootstrap/kvx/kvx.h"
@@ -20,6 +21,7 @@
 #define SETS 5
 #define FENCES 4 /* of a set */
 #define NAMES 4
+#define VERSIONS 3 /* of a rank's value */
 #define MAX_DUPLICATES 20
 #define MILLISECOND UINT64_C(1000000)
 #define NOT_YET UINT64_MAX
@@ -28,13 +30,16 @@ struct world;
 
 struct fence_state { /* of one fence on one daemon */
     bool called, done;
+    uint64_t called_at;
 };
 
 struct set {
+    unsigned kind;
     struct kvx_range ranges[MAX_RANKS];
     size_t range_count;
     bool member[MAX_DAEMONS];
     int members, calls[FENCES], bytes[FENCES][MAX_DAEMONS];
+    uint64_t deadline[FENCES]; /* the earliest */
     bool decided[FENCES];
     enum kvx_status outcome[FENCES];
     struct kvx_failure blame[FENCES];
@@ -77,7 +82,7 @@ struct link {
 struct fetch {
     struct fetch *next;
     struct node *node;
-    int rank;
+    int rank, version; /* and at least this one */
     uint64_t token;
 };
 
@@ -115,7 +120,10 @@ static void demand(struct node *node, int code)
 
 /* ---- Values: their bytes tell who made them --------------------------------------------------------------------- */
 
-static size_t value_bytes(int rank, int version) { return (size_t)(8 + (rank * 37 + version * 11) % 300); }
+static size_t pattern_bytes(int rank, int version)
+{
+    return (size_t)(8 + (rank * 37 + version * 11) % 300);
+}
 
 static void fill(unsigned char *out, size_t bytes, unsigned a, unsigned b)
 {
@@ -128,6 +136,17 @@ static bool is_filled(const void *data, size_t bytes, unsigned a, unsigned b)
     for (size_t i = 0; i < bytes; i++)
         if (at[i] != (unsigned char)(a * 31 + b * 7 + i)) return false;
     return true;
+}
+
+#define KEY_BYTES 6 /* "key-1", one for each version that there was */
+
+/* A rank's value; all that came before are named in it. */
+static size_t make_value(int rank, int version, unsigned char *out)
+{
+    size_t bytes = pattern_bytes(rank, version);
+    fill(out, bytes, (unsigned)rank, (unsigned)version);
+    for (int i = 1; i <= version; i++, bytes += KEY_BYTES) snprintf((char *)out + bytes, KEY_BYTES, "key-%d", i);
+    return bytes;
 }
 
 /* ---- Ends of operations ----------------------------------------------------------------------------------------- */
@@ -143,7 +162,27 @@ static void check_blame(struct operation *operation, const struct kvx_action *ac
                  operation->daemon, who->rank, who->daemon);
 }
 
-static unsigned pattern_of(int set, int fence, int daemon) { return (unsigned)(set * 1000 + fence * 100 + daemon); }
+/* Somebody at or below the daemon that is blamed had not called when the first limit passed. */
+static void check_missing(struct world *world, const struct operation *operation, const struct kvx_action *action)
+{
+    const struct set *set = &world->sets[operation->set];
+    uint64_t deadline = set->deadline[operation->fence];
+    bool found = false;
+    for (int d = 0; d < world->daemons; d++) {
+        const struct fence_state *state = &set->state[operation->fence][d];
+        int above = d;
+        while (above > action->failure.daemon) above = kvx_parent(world->map, above);
+        found |= set->member[d] && above == action->failure.daemon && (!state->called || state->called_at >= deadline);
+    }
+    if (!found || sim_now(world->sim) < deadline)
+        sim_fail(world->sim, "fence %d of set %d: its time has not passed, or daemon %d and those below it had come",
+                 operation->fence, operation->set, action->failure.daemon);
+}
+
+static unsigned pattern_of(int set, int fence, int daemon)
+{
+    return (unsigned)(set * 1000 + fence * 100 + daemon);
+}
 
 static void check_data(struct world *world, const struct operation *operation, const struct kvx_action *action)
 {
@@ -186,6 +225,8 @@ static void end_fence(struct world *world, struct operation *operation, const st
         check_data(world, operation, action);
     else if (action->status == KVX_FAILED)
         check_blame(operation, action, world);
+    else if (action->status == KVX_TIMEOUT)
+        check_missing(world, operation, action);
     else if (action->status != KVX_LIMIT || !too_much)
         sim_fail(world->sim, "fence %d of set %d ended with status %d", fence, operation->set, action->status);
     bool same = !set->decided[fence] ||
@@ -206,9 +247,10 @@ static void end_get(struct world *world, struct operation *operation, const stru
 {
     if (action->status == KVX_OK) {
         int version = operation->version ? operation->version : 1;
+        unsigned char value[512];
         while (version <= world->version[operation->rank] &&
-               (value_bytes(operation->rank, version) != action->bytes ||
-                !is_filled(action->data, action->bytes, (unsigned)operation->rank, (unsigned)version)))
+               (make_value(operation->rank, version, value) != action->bytes ||
+                memcmp(value, action->data, action->bytes)))
             version++;
         if (version > world->version[operation->rank])
             sim_fail(world->sim, "a get of rank %d returns wrong or old bytes", operation->rank);
@@ -237,7 +279,7 @@ static void end_publish(struct world *world, struct operation *operation, const 
 
 static void end_lookup(struct world *world, struct operation *operation, const struct kvx_action *action)
 {
-    bool right = action->owner >= 0 && action->bytes == value_bytes(action->owner, operation->name) &&
+    bool right = action->owner >= 0 && action->bytes == pattern_bytes(action->owner, operation->name) &&
                  is_filled(action->data, action->bytes, (unsigned)action->owner, (unsigned)operation->name);
     if (action->status == KVX_OK && !right) sim_fail(world->sim, "a look-up returns wrong bytes");
     if (action->status == KVX_FAILED) check_blame(operation, action, world);
@@ -309,23 +351,22 @@ static void answer_fetch(struct sim *sim, void *context, uint64_t rank, uint64_t
 {
     struct node *node = context;
     unsigned char value[512];
-    int version = node->world->version[rank];
-    size_t bytes = value_bytes((int)rank, version);
     if (node->crashed) return;
-    fill(value, bytes, (unsigned)rank, (unsigned)version);
+    size_t bytes = make_value((int)rank, node->world->version[rank], value);
     demand(node, kvx_fetched(node->kvx, (int)rank, token, KVX_OK, value, bytes, sim_now(sim)));
 }
 
-static void start_fetch(struct node *node, int rank, uint64_t token)
+static void start_fetch(struct node *node, int rank, const char *key, uint64_t token)
 {
+    int wanted = key ? atoi(key + 4) : 1;
     struct world *world = node->world;
     if (world->home[rank] != node->number) sim_fail(world->sim, "daemon %d is asked for rank %d", node->number, rank);
-    if (world->version[rank]) {
+    if (world->version[rank] >= wanted) {
         sim_after(world->sim, sim_random(world->sim, 2000), answer_fetch, node, (uint64_t)rank, token);
         return;
     }
     struct fetch *fetch = sim_alloc(world->sim, sizeof *fetch);
-    *fetch = (struct fetch){world->fetches, node, rank, token};
+    *fetch = (struct fetch){world->fetches, node, rank, wanted, token};
     world->fetches = fetch;
 }
 
@@ -363,7 +404,7 @@ static void pump(struct node *node)
             transmit(node, action.link == KVX_PARENT ? node->up : node->down[action.link], action.message,
                      action.bytes);
         else if (action.kind == KVX_FETCH)
-            start_fetch(node, action.rank, action.token);
+            start_fetch(node, action.rank, action.key, action.token);
         else if (action.kind == KVX_COMPLETE)
             end_operation(node, &action);
         base_free(AREA_BOOTSTRAP, action.data);
@@ -423,12 +464,17 @@ static void call_fence(struct sim *sim, void *context, uint64_t set_index, uint6
     struct operation *operation = new_operation(world, FENCE, node->number);
     operation->set = (int)set_index;
     operation->fence = (int)fence;
-    set->state[fence][node->number].called = true;
+    set->state[fence][node->number] = (struct fence_state){.called = true, .called_at = sim_now(sim)};
     set->calls[fence]++;
     fill(data, bytes, pattern_of((int)set_index, (int)fence, node->number), 0);
     if (fence + 1 < FENCES && sim_chance(sim, 1, 5)) /* does not wait for the end */
         sim_after(sim, sim_random(sim, 3000), call_fence, node, set_index, fence + 1);
-    demand(node, kvx_fence(node->kvx, set->ranges, set->range_count, data, bytes, (uint64_t)(uintptr_t)operation));
+    uint32_t timeout = sim_chance(sim, 1, 12) ? (uint32_t)(1 + sim_random(sim, 20)) : 0;
+    uint64_t deadline = timeout ? sim_now(sim) + timeout * MILLISECOND : NOT_YET,
+             token = (uint64_t)(uintptr_t)operation;
+    if (deadline < set->deadline[fence]) set->deadline[fence] = deadline;
+    struct kvx_fence order = {set->kind, set->ranges, set->range_count, data, bytes, timeout, token};
+    demand(node, kvx_begin_fence(node->kvx, &order, sim_now(sim)));
 }
 
 static void call_get(struct sim *sim, void *context, uint64_t rank, uint64_t limited)
@@ -441,6 +487,16 @@ static void call_get(struct sim *sim, void *context, uint64_t rank, uint64_t lim
     operation->rank = (int)rank;
     operation->version = fresh ? node->world->version[rank] : 0;
     if (timeout) operation->deadline = sim_now(sim) + timeout * MILLISECOND;
+    if (!fresh && sim_chance(sim, 1, 2)) {
+        char key[KEY_BYTES];
+        int version = 1 + (int)sim_random(sim, VERSIONS); /* which may never come */
+        snprintf(key, sizeof key, "key-%d", version);
+        operation->version = version;
+        if (!timeout) timeout = 5;
+        operation->deadline = sim_now(sim) + timeout * MILLISECOND;
+        demand(node, kvx_get_with(node->kvx, (int)rank, key, timeout, sim_now(sim), (uint64_t)(uintptr_t)operation));
+        return;
+    }
     demand(node, kvx_get(node->kvx, (int)rank, fresh, timeout, sim_now(sim), (uint64_t)(uintptr_t)operation));
 }
 
@@ -453,7 +509,7 @@ static void commit(struct sim *sim, void *context, uint64_t rank, uint64_t b)
     world->version[rank]++;
     for (struct fetch **place = &world->fetches; *place;) {
         struct fetch *fetch = *place;
-        if (fetch->rank != (int)rank) {
+        if (fetch->rank != (int)rank || fetch->version > world->version[rank]) {
             place = &fetch->next;
             continue;
         }
@@ -470,7 +526,7 @@ static void call_publish(struct sim *sim, void *context, uint64_t name_index, ui
     (void)sim;
     if (node->crashed) return;
     struct operation *operation = new_operation(node->world, PUBLISH, node->number);
-    size_t bytes = value_bytes((int)rank, (int)name_index);
+    size_t bytes = pattern_bytes((int)rank, (int)name_index);
     operation->name = (int)name_index;
     operation->settled = node->world->published[name_index];
     snprintf(name, sizeof name, "name-%d", (int)name_index);
@@ -550,6 +606,7 @@ static void crash(struct sim *sim, void *context, uint64_t a, uint64_t b)
 static void choose_set(struct world *world, struct set *set, bool everybody)
 {
     struct sim *sim = world->sim;
+    set->kind = (unsigned)sim_random(sim, 2);
     while (!set->range_count) {
         for (int rank = 0; rank < world->ranks; rank++) {
             if (!everybody && sim_chance(sim, 1, 2)) continue;
@@ -560,6 +617,7 @@ static void choose_set(struct world *world, struct set *set, bool everybody)
     }
     for (int fence = 0; fence < FENCES; fence++) {
         bool collecting = sim_chance(sim, 1, 2);
+        set->deadline[fence] = NOT_YET;
         for (int d = 0; d < world->daemons && collecting; d++)
             set->bytes[fence][d] = (int)sim_random(sim, sim_chance(sim, 1, 8) ? 2000 : 80);
     }
@@ -570,7 +628,7 @@ static bool is_new(const struct world *world, int index)
 {
     const struct set *set = &world->sets[index];
     for (int s = 0; s < index; s++)
-        if (set->range_count == world->sets[s].range_count &&
+        if (set->kind == world->sets[s].kind && set->range_count == world->sets[s].range_count &&
             !memcmp(set->ranges, world->sets[s].ranges, set->range_count * sizeof set->ranges[0]))
             return false;
     return true;
@@ -581,10 +639,11 @@ static void schedule_fences(struct world *world)
     struct sim *sim = world->sim;
     int sets = 1 + (int)sim_random(sim, SETS);
     for (int s = 0; s < sets; s++) {
-        choose_set(world, &world->sets[s], s == 0);
+        choose_set(world, &world->sets[s], s == 0 || sim_chance(sim, 1, 4));
         for (int d = 0; d < world->daemons && is_new(world, s); d++)
             if (world->sets[s].member[d])
-                sim_after(sim, sim_random(sim, 20000), call_fence, &world->nodes[d], (uint64_t)s, 0);
+                sim_after(sim, sim_random(sim, sim_chance(sim, 1, 40) ? 30 * MILLISECOND : 20000), call_fence,
+                          &world->nodes[d], (uint64_t)s, 0);
     }
 }
 
@@ -594,7 +653,7 @@ static void schedule_values(struct world *world)
     bool *comes = sim_alloc(sim, MAX_RANKS * sizeof *comes);
     for (int rank = 0; rank < world->ranks; rank++) {
         comes[rank] = sim_chance(sim, 7, 8);
-        for (int i = 0; comes[rank] && i < 3; i++)
+        for (int i = 0; comes[rank] && i < VERSIONS; i++)
             sim_after(sim, sim_random(sim, 40000), commit, world, (uint64_t)rank, 0);
     }
     uint64_t some = sim_random(sim, 30);
@@ -729,6 +788,8 @@ int main(int argc, char **argv)
                                             BUG_KVX_LOOKUP_NOT_WOKEN,
                                             BUG_KVX_REQUEST_KEPT,
                                             BUG_KVX_NOT_ANNOUNCED,
+                                            BUG_KVX_KIND_IGNORED,
+                                            BUG_KVX_EXPIRED_ALONE,
                                             BUG_NONE};
     static const struct sim_scenario scenario = {
         .name = "key-value exchange", .start = start, .finish = finish, .seeds = 10000, .bugs = bugs};
