@@ -19,4 +19,23 @@ kvx_sources = \
 noinst_LTLIBRARIES += bootstrap/libkvx.la
 bootstrap_libkvx_la_SOURCES = $(kvx_sources) bootstrap/kvx/kvx.h bootstrap/kvx/private.h bootstrap/kvx/wire.h
 bootstrap_libkvx_la_LIBADD = libncclx_core.la
-noinst_HEADERS += bootstrap/oob/oob.h
+
+# Sockets between hosts: for the launcher, and for the transports that need them. libsodium is opened at run time by those
+# that use one, so nothing is linked to it.
+oob_core_sources = \
+	bootstrap/oob/crypto.c \
+	bootstrap/oob/guests.c \
+	bootstrap/oob/seal.c \
+	bootstrap/oob/shake.c \
+	bootstrap/oob/tries.c
+oob_sources = $(oob_core_sources) \
+	bootstrap/oob/address.c \
+	bootstrap/oob/connect.c \
+	bootstrap/oob/endpoint.c \
+	bootstrap/oob/interfaces.c \
+	bootstrap/oob/line.c \
+	bootstrap/oob/listen.c
+noinst_LTLIBRARIES += bootstrap/liboob.la
+bootstrap_liboob_la_SOURCES = $(oob_sources) bootstrap/oob/address.h bootstrap/oob/crypto.h bootstrap/oob/endpoint.h \
+	bootstrap/oob/guests.h bootstrap/oob/oob.h bootstrap/oob/shake.h bootstrap/oob/tries.h
+bootstrap_liboob_la_LIBADD = libncclx_core.la

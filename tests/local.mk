@@ -18,12 +18,14 @@ script_tests = tests/info.t
 script_tests += tests/bootstrap.t
 EXTRA_DIST += tests/launcher.sh
 script_tests += tests/launcher.t tests/launcher_input.t tests/launcher_io.t tests/launcher_signals.t tests/launcher_surroundings.t
+EXTRA_DIST += tests/hosts-cluster tests/hosts.sh
 EXTRA_DIST += tests/slurm-cluster
 script_tests += tests/slurm.t
 plain_script_tests = tests/man.t
 plain_script_tests += tests/ncclxcc.t
 plain_script_tests += tests/readme.t
 plain_script_tests += tests/tree.t
+plain_script_tests += tests/hosts.t
 
 include tests/unit/local.mk
 include tests/sim/local.mk

@@ -55,6 +55,7 @@ stays_in() { # stays_in HEADER-REGEX FOLDER-REGEX
 }
 nothing "hwloc is known to topo and the launcher only" "$(stays_in 'hwloc' 'topo/|launcher/|tests/')"
 nothing "PMIx is known to bootstrap and the launcher only" "$(stays_in 'pmix' 'bootstrap/|launcher/|tests/')"
+nothing "libsodium is known to authenticated sockets only" "$(stays_in 'sodium' 'bootstrap/oob/')"
 
 # ---- Each file --------------------------------------------------------------------------------------------------
 

@@ -68,6 +68,22 @@ enum planted_bug {
     BUG_TREE_ORPHAN_STAYS,      /* the loss of the link above ends nothing */
     BUG_TREE_LATE_NOT_TOLD,     /* who greets during the end is not told of it */
     BUG_TREE_END_UNBOUNDED,     /* the end waits for whom it takes */
+    /* authenticated sockets: bootstrap/oob */
+    BUG_OOB_HELLO_UNCHECKED,   /* a stranger's greeting is answered without proof */
+    BUG_OOB_ANSWER_UNCHECKED,  /* whoever answers is believed */
+    BUG_OOB_CONFIRM_UNCHECKED, /* a recorded greeting is enough to get in */
+    BUG_OOB_EPHEMERAL_REUSED,  /* the acceptor's ephemeral key is always the same: recordings work */
+    BUG_OOB_REFUSAL_BELIEVED,  /* anybody's refusal ends the attempts */
+    BUG_OOB_JOB_IGNORED,       /* another job with the same secret gets in */
+    BUG_OOB_WRONG_HOST,        /* an acceptor takes who looks for somebody else */
+    BUG_OOB_VERSION_IGNORED,   /* another version gets in */
+    BUG_OOB_READS_AHEAD,       /* the handshake swallows what comes after it */
+    BUG_OOB_RECORD_NUMBER,     /* sealed records are not numbered */
+    BUG_OOB_NEWEST_DROPPED,    /* when strangers are too many the newest goes, so that old ones lock all others out */
+    BUG_OOB_PROVEN_DROPPED,    /* ... or one that has shown a key, though others have not */
+    BUG_OOB_ONE_ADDRESS,       /* only the first address is tried */
+    BUG_OOB_NO_PAUSE,          /* rounds follow each other at once */
+    BUG_OOB_TRY_UNLIMITED,     /* a silent address is waited for until the end */
     BUG_COUNT
 };
 

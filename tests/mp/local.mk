@@ -25,6 +25,10 @@ mp_programs += tests/mp/errors
 tests_mp_errors_SOURCES = tests/mp/errors.c tests/mp/check.h
 tests_mp_errors_LDADD = $(MP_LIBS)
 
+mp_programs += tests/mp/exchange
+tests_mp_exchange_SOURCES = tests/mp/exchange.c
+tests_mp_exchange_LDADD = $(PMIX_LIBS)
+
 # Sees hidden symbols.
 mp_programs += tests/mp/keys
 tests_mp_keys_SOURCES = tests/mp/keys.c

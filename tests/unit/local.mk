@@ -45,6 +45,16 @@ tests_unit_kvx_SOURCES = tests/unit/kvx.c
 tests_unit_kvx_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_kvx_LDADD = bootstrap/libkvx.la $(UNIT_LIBS)
 
+unit_tests += tests/unit/oob
+tests_unit_oob_SOURCES = tests/unit/oob.c
+tests_unit_oob_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_oob_LDADD = bootstrap/liboob.la $(UNIT_LIBS)
+
+unit_tests += tests/unit/oob_sockets
+tests_unit_oob_sockets_SOURCES = tests/unit/oob_sockets.c tests/unit/oob_world.c tests/unit/oob_world.h
+tests_unit_oob_sockets_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_oob_sockets_LDADD = bootstrap/liboob.la $(UNIT_LIBS)
+
 unit_tests += tests/unit/topo
 tests_unit_topo_SOURCES = tests/unit/topo.c
 tests_unit_topo_CFLAGS = $(UNIT_CFLAGS)
