@@ -24,14 +24,13 @@ like "a rank that makes no call: its neighbour names it" "collective 1 on COMM_W
 like "a rank that makes no call: another one names ranks with it among them" \
     "one of the 2 ranks [0-9] to [0-9].* has not made this call" "$out"
 
-runs "no false alarms in collectives" 0 ncclxrun -n 3 "$mp/coll" 6
-runs "no false alarms in collectives, 4 ranks" 0 ncclxrun -n 4 "$mp/coll" 6
-runs "no false alarms in collectives of blocks" 0 ncclxrun -n 3 "$mp/coll_blocks" 4
+runs "no false alarms in collectives" 0 ncclxrun -n 3 "$mp/coll"
+runs "no false alarms in collectives, 4 ranks" 0 ncclxrun -n 4 "$mp/grid" -e 4 all=6144
 runs "no false alarms in communicators" 0 ncclxrun -n 4 "$mp/comm"
 runs "the same errors" 0 ncclxrun -n 3 "$mp/errors"
 runs "no false alarms among threads" 0 ncclxrun -n 3 "$mp/threads"
 for case in put passive shapes errors; do runs "no false alarms in windows: $case" 0 ncclxrun -n 3 "$mp/window" $case; done
-runs "no false alarms alone" 0 "$mp/coll" 6
+runs "no false alarms alone" 0 "$mp/coll"
 runs "no false alarms in cg" 0 ncclxrun -n 3 "$top_builddir/examples/cg" "$top_srcdir/examples/data/1138_bus.mtx"
 runs "a bad value" 2 env NCCLX_CHECK=maybe ncclxrun -n 1 "$mp/check"
 like "a bad value, and what would be good" "NCCLX_CHECK.*on" "$err"

@@ -7,11 +7,11 @@ tests_mp_check_SOURCES = tests/mp/check.c tests/mp/check.h
 tests_mp_check_LDADD = $(MP_LIBS)
 
 mp_programs += tests/mp/coll
-tests_mp_coll_SOURCES = tests/mp/coll.c
+tests_mp_coll_SOURCES = tests/mp/coll.c tests/mp/coll_call.c tests/mp/coll_call.h
 tests_mp_coll_LDADD = $(MP_LIBS)
-mp_programs += tests/mp/coll_blocks
-tests_mp_coll_blocks_SOURCES = tests/mp/coll_blocks.c
-tests_mp_coll_blocks_LDADD = $(MP_LIBS)
+mp_programs += tests/mp/grid
+tests_mp_grid_SOURCES = tests/mp/grid.c tests/mp/coll_call.c tests/mp/coll_call.h
+tests_mp_grid_LDADD = $(MP_LIBS)
 
 mp_programs += tests/mp/comm
 tests_mp_comm_SOURCES = tests/mp/comm.c tests/mp/check.h
