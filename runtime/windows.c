@@ -154,34 +154,34 @@ API_DEFINE(int, win_get)(void *origin, size_t count, ncclx_datatype_t type, int 
     return api_leave(&call, error);
 }
 
-API_DEFINE(int, win_rput)(const void *origin, size_t count, ncclx_datatype_t type, int target, size_t target_disp,
-                          ncclx_win_t win, ncclx_request_t *request)
+/* rput and rget; a put does not write to origin. */
+static int transfer_by_request(const char *name, bool put, void *origin, size_t count, ncclx_datatype_t type, int target,
+                               size_t target_disp, ncclx_win_t win, ncclx_request_t *request)
 {
     struct api_call call;
     struct ncclx_request *made;
     size_t bytes;
-    int error = api_enter_win(&call, API_NAME, win);
+    int error = api_enter_win(&call, name, win);
     if (API_UNLIKELY(error)) return error;
     error = api_check_out(request, "request");
     if (API_LIKELY(!error)) error = api_check_elements(origin, count, type, &bytes);
-    if (API_LIKELY(!error)) error = osc_rput(call.win, origin, bytes, target, target_disp, &made);
+    if (API_LIKELY(!error))
+        error = put ? osc_rput(call.win, origin, bytes, target, target_disp, &made)
+                    : osc_rget(call.win, origin, bytes, target, target_disp, &made);
     if (API_LIKELY(!error)) runtime_request_publish(made, request);
     return api_leave(&call, error);
+}
+
+API_DEFINE(int, win_rput)(const void *origin, size_t count, ncclx_datatype_t type, int target, size_t target_disp,
+                          ncclx_win_t win, ncclx_request_t *request)
+{
+    return transfer_by_request(API_NAME, true, (void *)origin, count, type, target, target_disp, win, request);
 }
 
 API_DEFINE(int, win_rget)(void *origin, size_t count, ncclx_datatype_t type, int target, size_t target_disp,
                           ncclx_win_t win, ncclx_request_t *request)
 {
-    struct api_call call;
-    struct ncclx_request *made;
-    size_t bytes;
-    int error = api_enter_win(&call, API_NAME, win);
-    if (API_UNLIKELY(error)) return error;
-    error = api_check_out(request, "request");
-    if (API_LIKELY(!error)) error = api_check_elements(origin, count, type, &bytes);
-    if (API_LIKELY(!error)) error = osc_rget(call.win, origin, bytes, target, target_disp, &made);
-    if (API_LIKELY(!error)) runtime_request_publish(made, request);
-    return api_leave(&call, error);
+    return transfer_by_request(API_NAME, false, origin, count, type, target, target_disp, win, request);
 }
 
 API_DEFINE(int, win_shared_query)(ncclx_win_t win, int rank, size_t *bytes, size_t *disp_unit, void **base)
