@@ -20,7 +20,7 @@ tests_fuzz_packets_SOURCES = tests/fuzz/packets.c tests/unit/pml_world.c tests/u
 tests_fuzz_packets_LDADD = $(CORE_LIBS)
 tests_fuzz_tree_SOURCES = tests/fuzz/tree.c $(FUZZ_DRIVER)
 tests_fuzz_tree_LDADD = launcher/liblauncher.la $(CORE_LIBS)
-tests_fuzz_window_SOURCES = tests/fuzz/window.c $(FUZZ_DRIVER)
+tests_fuzz_window_SOURCES = tests/fuzz/window.c tests/unit/pml_standin.c tests/unit/pml_standin.h $(FUZZ_DRIVER)
 tests_fuzz_window_LDADD = $(CORE_LIBS)
 EXTRA_DIST += tests/fuzz/corpus
 

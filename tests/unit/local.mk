@@ -72,7 +72,7 @@ tests_unit_coll_schedule_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_coll_schedule_LDADD = $(UNIT_LIBS)
 
 unit_tests += tests/unit/window
-tests_unit_window_SOURCES = tests/unit/window.c
+tests_unit_window_SOURCES = tests/unit/window.c tests/unit/pml_standin.c tests/unit/pml_standin.h
 tests_unit_window_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_window_LDADD = $(UNIT_LIBS)
 

@@ -1,9 +1,6 @@
-/* window.c - windows over a stand-in for pml: ranks are threads, every way to reach memory can be chosen.
- *
- * Functions of pml that osc calls are defined here, so the linker does not take the real ones. Active messages are queues that the ranks'
- * pollers empty, in order, never in the sender's call.
- */
-#include "osc/window.h"
+/* window.c - windows over a stand-in for pml: ranks are threads. Active messages are queues that the ranks' pollers empty, in order,
+ * never in the sender's call. */
+#include "tests/unit/pml_standin.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +11,6 @@
 #include <cmocka.h>
 
 #define RANKS 3
-#define AM_MAX 100
 #define BYTES 6000
 #define SLOTS 5
 
@@ -24,7 +20,7 @@ struct parcel {
     struct parcel *next;
     int source;
     size_t header_bytes, bytes;
-    char header[PML_AM_HEADER_MAX], data[AM_MAX];
+    char header[PML_AM_HEADER_MAX], data[PML_STANDIN_AM_MAX];
 };
 
 struct rank {
@@ -36,14 +32,9 @@ struct rank {
 };
 
 static struct rank ranks[RANKS];
-static enum pml_access shareable_access, plain_access; /* how memory of pml_mem_alloc, and other memory, is reached */
-static void *shareable[64];
-static pthread_mutex_t shareable_guard = PTHREAD_MUTEX_INITIALIZER;
 static pthread_barrier_t meeting;
 static char exchange[RANKS][sizeof(struct osc_card)];
-static pml_am_fn am_function;
 static atomic_int failed_line;
-static atomic_uint regions_open;
 
 static void expect_at(bool good, int line)
 {
@@ -52,138 +43,10 @@ static void expect_at(bool good, int line)
 }
 #define EXPECT(condition) expect_at(condition, __LINE__)
 
-static int shareable_index(const void *start)
-{
-    for (int i = 0; i < 64; i++)
-        if (shareable[i] == start) return i;
-    return -1;
-}
-
-int pml_mem_alloc(struct ncclx_rt *rt, size_t bytes, void **ptr)
-{
-    (void)rt;
-    *ptr = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
-    if (!*ptr) return base_error(NCCLX_ERR_NO_MEM, "stand-in: no memory");
-    memset(*ptr, 0, bytes);
-    pthread_mutex_lock(&shareable_guard);
-    shareable[shareable_index(NULL)] = *ptr;
-    pthread_mutex_unlock(&shareable_guard);
-    return NCCLX_SUCCESS;
-}
-
-int pml_mem_free(struct ncclx_rt *rt, void *ptr)
-{
-    (void)rt;
-    pthread_mutex_lock(&shareable_guard);
-    shareable[shareable_index(ptr)] = NULL;
-    pthread_mutex_unlock(&shareable_guard);
-    free(ptr);
-    return NCCLX_SUCCESS;
-}
-
-int pml_region_card(struct ncclx_rt *rt, void *base, size_t bytes, struct pml_region_card *card)
-{
-    (void)rt;
-    pthread_mutex_lock(&shareable_guard);
-    *card = (struct pml_region_card){{(uintptr_t)base, bytes, shareable_index(base) >= 0}};
-    pthread_mutex_unlock(&shareable_guard);
-    return NCCLX_SUCCESS;
-}
-
-void pml_region_hide(struct ncclx_rt *rt, const struct pml_region_card *card)
-{
-    (void)rt;
-    (void)card;
-}
-
-bool pml_region_shareable(const struct pml_region_card *card)
-{
-    return card->word[2];
-}
-
-int pml_region_attach(struct ncclx_rt *rt, int peer, const struct pml_region_card *card, struct pml_region **region)
-{
-    (void)rt;
-    enum pml_access access = card->word[2] ? shareable_access : plain_access;
-    *region = calloc(1, sizeof **region);
-    **region = (struct pml_region){.access = access, .address = card->word[0], .bytes = card->word[1], .peer = peer};
-    if (access == PML_ACCESS_DIRECT) (*region)->pointer = (char *)(uintptr_t)card->word[0];
-    atomic_fetch_add(&regions_open, 1);
-    return NCCLX_SUCCESS;
-}
-
-void pml_region_detach(struct ncclx_rt *rt, struct pml_region *region)
-{
-    (void)rt;
-    atomic_fetch_sub(&regions_open, 1);
-    free(region);
-}
-
-int pml_region_write(struct ncclx_rt *rt, struct pml_region *region, size_t offset, const void *from, size_t bytes)
-{
-    (void)rt;
-    EXPECT(region->access == PML_ACCESS_COPY && offset <= region->bytes && bytes <= region->bytes - offset);
-    memcpy((char *)(uintptr_t)region->address + offset, from, bytes);
-    return NCCLX_SUCCESS;
-}
-
-int pml_region_read(struct ncclx_rt *rt, struct pml_region *region, size_t offset, void *to, size_t bytes)
-{
-    (void)rt;
-    EXPECT(region->access == PML_ACCESS_COPY && offset <= region->bytes && bytes <= region->bytes - offset);
-    memcpy(to, (char *)(uintptr_t)region->address + offset, bytes);
-    return NCCLX_SUCCESS;
-}
-
-const _Atomic uint32_t *pml_sleeper(struct ncclx_rt *rt, int peer)
-{
-    (void)rt, (void)peer;
-    return NULL;
-}
-
-void pml_wake(struct ncclx_rt *rt, int peer)
-{
-    (void)rt, (void)peer;
-}
-
-/* Epochs between groups are for tests of several processes. */
-int pml_isend(struct ncclx_comm *comm, enum pml_space space, const void *buf, size_t bytes, int dest, int tag,
-              struct ncclx_request **request)
-{
-    (void)comm, (void)space, (void)buf, (void)bytes, (void)dest, (void)tag, (void)request;
-    return NCCLX_ERR_UNSUPPORTED;
-}
-
-int pml_irecv(struct ncclx_comm *comm, enum pml_space space, void *buf, size_t bytes, int source, int tag, struct ncclx_request **request)
-{
-    (void)comm, (void)space, (void)buf, (void)bytes, (void)source, (void)tag, (void)request;
-    return NCCLX_ERR_UNSUPPORTED;
-}
-
-void pml_count_direct(struct ncclx_rt *rt, size_t put_bytes, size_t get_bytes)
-{
-    (void)rt, (void)put_bytes, (void)get_bytes;
-}
-
-int pml_am_register(struct ncclx_rt *rt, unsigned id, pml_am_fn function, void *arg)
-{
-    EXPECT(id < 8 && arg == rt->osc);
-    am_function = function;
-    return NCCLX_SUCCESS;
-}
-
-size_t pml_am_max(struct ncclx_rt *rt, int peer)
-{
-    (void)rt, (void)peer;
-    return AM_MAX;
-}
-
-int pml_am_send(struct ncclx_rt *rt, int peer, unsigned id, const void *header, size_t header_bytes, const void *data,
-                size_t bytes)
+static void send_parcel(struct ncclx_rt *rt, int peer, const void *header, size_t header_bytes, const void *data, size_t bytes)
 {
     struct rank *to = &ranks[peer];
     struct parcel *parcel = calloc(1, sizeof *parcel);
-    EXPECT(id == OSC_AM_ID && header_bytes <= PML_AM_HEADER_MAX && bytes <= AM_MAX && peer != rt->job.rank);
     parcel->source = rt->job.rank;
     parcel->header_bytes = header_bytes;
     parcel->bytes = bytes;
@@ -194,7 +57,6 @@ int pml_am_send(struct ncclx_rt *rt, int peer, unsigned id, const void *header, 
     else to->first = parcel;
     to->last = parcel;
     pthread_mutex_unlock(&to->guard);
-    return NCCLX_SUCCESS;
 }
 
 static int poll_messages(void *arg)
@@ -205,7 +67,7 @@ static int poll_messages(void *arg)
     if (parcel) rank->first = parcel->next;
     pthread_mutex_unlock(&rank->guard);
     if (!parcel) return 0;
-    am_function(&rank->rt, parcel->source, parcel->header, parcel->header_bytes, parcel->data, parcel->bytes, rank->rt.osc);
+    pml_standin.arrived(&rank->rt, parcel->source, parcel->header, parcel->header_bytes, parcel->data, parcel->bytes, rank->rt.osc);
     free(parcel);
     return 1;
 }
@@ -261,8 +123,9 @@ static void start_rank(int i)
 
 static void run_with(void (*function)(struct rank *rank), enum pml_access of_shareable, enum pml_access of_plain)
 {
-    shareable_access = of_shareable;
-    plain_access = of_plain;
+    pml_standin.shareable = of_shareable;
+    pml_standin.plain = of_plain;
+    pml_standin.send = send_parcel;
     program = function;
     failed_line = 0;
     pthread_barrier_init(&meeting, NULL, RANKS);
@@ -275,7 +138,7 @@ static void run_with(void (*function)(struct rank *rank), enum pml_access of_sha
     }
     pthread_barrier_destroy(&meeting);
     if (failed_line) fail_msg("ways %d and %d: expectation at line %d", of_shareable, of_plain, failed_line);
-    assert_int_equal(regions_open, 0);
+    assert_int_equal(pml_standin.regions_open, 0);
     struct base_area_usage usage;
     base_area_usage(AREA_OSC, &usage);
     assert_int_equal(usage.bytes, 0);
@@ -330,7 +193,7 @@ static char pattern(int rank, size_t i, unsigned round)
 
 static void put_and_get_on(struct rank *rank, void *memory)
 {
-    static const size_t sizes[] = {0, 1, 4, 8, AM_MAX - 1, AM_MAX, AM_MAX + 1, BYTES - 8};
+    static const size_t sizes[] = {0, 1, 4, 8, PML_STANDIN_AM_MAX - 1, PML_STANDIN_AM_MAX, PML_STANDIN_AM_MAX + 1, BYTES - 8};
     char *base, out[BYTES], back[BYTES];
     struct ncclx_win *win = make_window(rank, memory, BYTES, 8, &base);
     if (!win) return;
@@ -630,7 +493,7 @@ static void hostile(struct rank *rank)
 {
     static char memory[RANKS][BYTES + 128];
     int me = rank->comm.rank;
-    char *base, data[AM_MAX] = {0}, *mine = memory[me];
+    char *base, data[PML_STANDIN_AM_MAX] = {0}, *mine = memory[me];
     uint64_t state = 77 + (uint64_t)me, sequence = 1;
     struct ncclx_win *win = make_window(rank, mine + 64, BYTES, 1, &base);
     if (!win) return;
@@ -639,8 +502,8 @@ static void hostile(struct rank *rank)
     memset(mine, 0x5a, sizeof memory[me]);
     memset(data, 0x11, sizeof data);
     for (int i = 0; i < 20000; i++) {
-        static const uint64_t offsets[] = {0, 1, BYTES - 1, BYTES, BYTES + 1, UINT64_MAX, UINT64_MAX - AM_MAX + 1};
-        size_t bytes = next_random(&state) % (AM_MAX + 1);
+        static const uint64_t offsets[] = {0, 1, BYTES - 1, BYTES, BYTES + 1, UINT64_MAX, UINT64_MAX - PML_STANDIN_AM_MAX + 1};
+        size_t bytes = next_random(&state) % (PML_STANDIN_AM_MAX + 1);
         struct window_header header = {
             .window = next_random(&state) % 16 ? rank->comm.context : next_random(&state),
             .sequence = next_random(&state) % 8 ? sequence : next_random(&state),
