@@ -1,3 +1,10 @@
+dqplb_sources = \
+	pml/dqplb/dqplb.h pml/dqplb/private.h \
+	pml/dqplb/limits.c \
+	pml/dqplb/post.c \
+	pml/dqplb/recovery.c \
+	pml/dqplb/sender.c \
+	pml/dqplb/tracker.c
 pml_sources = \
 	pml/active.c \
 	pml/available.c pml/available.h \
@@ -15,6 +22,7 @@ pml_sources = \
 	pml/self.c \
 	pml/send.c \
 	pml/transport.h \
+	$(dqplb_sources) \
 	pml/shm/cma.c pml/shm/cma.h \
 	pml/shm/help.c pml/shm/help.h \
 	pml/shm/neighbour.c \

@@ -84,6 +84,29 @@ enum planted_bug {
     BUG_OOB_ONE_ADDRESS,       /* only the first address is tried */
     BUG_OOB_NO_PAUSE,          /* rounds follow each other at once */
     BUG_OOB_TRY_UNLIMITED,     /* a silent address is waited for until the end */
+    /* lanes: pml/dqplb */
+    BUG_DQPLB_NO_MARKER,           /* a notice without markers on the lanes that carried plain writes */
+    BUG_DQPLB_MARKER_OF_OTHERS,    /* an immediate of another put serves as a marker, and is not waited for */
+    BUG_DQPLB_WRAP,                /* numbers wrap at 2^24 - 1 */
+    BUG_DQPLB_REFILL_PAST_CAP,     /* a completion refills its lane beyond the put's own limits */
+    BUG_DQPLB_NO_FENCE,            /* (simulator) a lane is reported before it is closed */
+    BUG_DQPLB_CREDIT_LEAK,         /* each time credits are returned, one is kept */
+    BUG_DQPLB_CREDIT_IGNORED,      /* immediates go out without a receive at the target */
+    BUG_DQPLB_LATE_CREDIT,         /* credits of an earlier life of a lane count */
+    BUG_DQPLB_WINDOW_IGNORED,      /* more numbers are under way than the target can tell apart */
+    BUG_DQPLB_PLACES_IGNORED,      /* more notices are under way than the target has places for */
+    BUG_DQPLB_NO_FAST_PATH,        /* small puts take turns with large ones */
+    BUG_DQPLB_FAST_OVERTAKES,      /* the fast lane goes on before the entries of the one that failed */
+    BUG_DQPLB_FLUSH_READS_NOTHING, /* a completion is taken for placement */
+    BUG_DQPLB_FLUSH_EARLY,         /* a flush does not wait for completions */
+    BUG_DQPLB_EARLIER_UNPOSTED,    /* a notice does not wait for earlier puts to be posted */
+    BUG_DQPLB_NOTICE_EARLY,        /* the target does not wait for the numbers below a notice's bound */
+    BUG_DQPLB_NOTICES_OVERTAKE,    /* of one order */
+    BUG_DQPLB_EARLY_KEPT,          /* the bitmap of early numbers is not cleared as they are passed */
+    BUG_DQPLB_PLACED_AGAIN,        /* what is placed is sent again after a failure */
+    BUG_DQPLB_SCATTERED,           /* entries of a lane that failed go to several lanes */
+    BUG_DQPLB_MOVED_NOT_READ,      /* a flush does not read the lane that took over */
+    BUG_DQPLB_FAILURE_FORGETS,     /* puts that wait for their notice do not end with the connection */
     BUG_COUNT
 };
 

@@ -33,3 +33,8 @@ sim_tests += tests/sim/kvx_scale
 tests_sim_kvx_scale_SOURCES = tests/sim/kvx_scale.c $(kvx_sources) $(SIM_ENGINE)
 tests_sim_kvx_scale_CPPFLAGS = $(SIM_CPPFLAGS)
 tests_sim_kvx_scale_LDADD = $(CORE_LIBS)
+
+sim_tests += tests/sim/dqplb
+tests_sim_dqplb_SOURCES = tests/sim/dqplb.c $(dqplb_sources) $(SIM_ENGINE)
+tests_sim_dqplb_CPPFLAGS = $(SIM_CPPFLAGS)
+tests_sim_dqplb_LDADD = $(CORE_LIBS)

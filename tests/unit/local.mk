@@ -148,3 +148,8 @@ unit_tests += tests/unit/tree
 tests_unit_tree_SOURCES = tests/unit/tree.c
 tests_unit_tree_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_tree_LDADD = launcher/liblauncher.la $(UNIT_LIBS)
+
+unit_tests += tests/unit/dqplb
+tests_unit_dqplb_SOURCES = tests/unit/dqplb.c
+tests_unit_dqplb_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_dqplb_LDADD = $(UNIT_LIBS)
