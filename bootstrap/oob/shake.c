@@ -114,7 +114,7 @@ static void hello_proof(const struct shake *shake, unsigned char proof[PROOF_BYT
 
 static void refuse_proof(const struct shake *shake, const unsigned char *refuse, unsigned char proof[PROOF_BYTES])
 {
-    const struct crypto_piece pieces[] = {{shake->hello + HELLO_EPHEMERAL, OOB_KEY_BYTES}, {refuse, REFUSE_PROOF}};
+    const struct crypto_piece pieces[] = {{shake->hello, HELLO_PROOF}, {refuse, REFUSE_PROOF}};
     crypto_digest(proof, shake->base, "refuse", pieces, 2);
 }
 

@@ -7,8 +7,8 @@
  *   HELLO    connector: release (24), ephemeral key (32), job (16), from (32), to (32), tag (64), proof (32)
  *   ANSWER   acceptor: ephemeral key (32), proof (32)
  *   CONFIRM  connector: proof (32)
- *   REFUSE   acceptor, instead of ANSWER: reason (8), zero (24), release (24), proof (32), which is zero where the two
- * have no key in common
+ *   REFUSE   acceptor, instead of ANSWER: reason (8), zero (24), release (24), proof (32) of HELLO's other fields and
+ * of REFUSE, which is zero where the two have no key in common
  *
  * The header, HELLO's fields before its proof, and REFUSE stay as they are in all versions, so that two versions can
  * name each other.
