@@ -25,7 +25,7 @@ plain_script_tests = tests/man.t
 plain_script_tests += tests/ncclxcc.t
 plain_script_tests += tests/readme.t
 plain_script_tests += tests/tree.t
-plain_script_tests += tests/hosts.t
+plain_script_tests += tests/hosts.t tests/oob.t
 
 include tests/unit/local.mk
 include tests/sim/local.mk

@@ -436,6 +436,8 @@ void shake_explain(const struct shake *shake, char *text, size_t room)
     };
     const struct shake_self *self = shake->self;
     const char *what = shake->connector ? to_connector[shake->trouble] : NULL;
+    if (!shake->connector && shake->proven && shake->trouble == SHAKE_NO_TROUBLE)
+        what = "has ended the connection in the middle of the handshake";
     if (shake->trouble == SHAKE_VERSION)
         snprintf(text, room, "runs ncclx %s (protocol %u), this is ncclx %s (protocol %u): install one version",
                  shake->their_release, shake->their_version, self->release, self->version);

@@ -38,6 +38,7 @@ sim_tests += tests/sim/dqplb
 tests_sim_dqplb_SOURCES = tests/sim/dqplb.c $(dqplb_sources) $(SIM_ENGINE)
 tests_sim_dqplb_CPPFLAGS = $(SIM_CPPFLAGS)
 tests_sim_dqplb_LDADD = $(CORE_LIBS)
+
 sim_tests += tests/sim/oob
 tests_sim_oob_SOURCES = tests/sim/oob.c $(oob_core_sources) $(SIM_ENGINE)
 tests_sim_oob_CPPFLAGS = $(SIM_CPPFLAGS)

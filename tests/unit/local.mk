@@ -55,6 +55,11 @@ tests_unit_oob_sockets_SOURCES = tests/unit/oob_sockets.c tests/unit/oob_world.c
 tests_unit_oob_sockets_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_oob_sockets_LDADD = bootstrap/liboob.la $(UNIT_LIBS)
 
+# One end as a program, for tests/oob.t.
+check_PROGRAMS += tests/unit/oob_peer
+tests_unit_oob_peer_SOURCES = tests/unit/oob_peer.c
+tests_unit_oob_peer_LDADD = bootstrap/liboob.la $(CORE_LIBS)
+
 unit_tests += tests/unit/topo
 tests_unit_topo_SOURCES = tests/unit/topo.c
 tests_unit_topo_CFLAGS = $(UNIT_CFLAGS)
