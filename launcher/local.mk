@@ -1,6 +1,16 @@
 # launcher
 #
 # What has no side effects is a library of its own: the unit tests and fuzzers link it.
+tree_sources = \
+	launcher/tree.c \
+	launcher/tree_batch.c \
+	launcher/tree_end.c \
+	launcher/tree_loss.c \
+	launcher/tree_nodes.c \
+	launcher/tree_shape.c \
+	launcher/tree_start.c \
+	launcher/tree_text.c \
+	launcher/tree_wire.c
 noinst_LTLIBRARIES += launcher/liblauncher.la
 launcher_liblauncher_la_SOURCES = \
 	launcher/environment.c launcher/environment.h \
@@ -12,15 +22,8 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/message.c launcher/message.h \
 	launcher/options.c launcher/options.h \
 	launcher/report.c launcher/report.h \
-	launcher/tree.c launcher/tree.h launcher/tree_private.h \
-	launcher/tree_batch.c \
-	launcher/tree_end.c \
-	launcher/tree_loss.c \
-	launcher/tree_nodes.c \
-	launcher/tree_shape.c \
-	launcher/tree_start.c \
-	launcher/tree_text.c \
-	launcher/tree_wire.c
+	launcher/tree.h launcher/tree_private.h \
+	$(tree_sources)
 launcher_liblauncher_la_LIBADD = libncclx_core.la
 
 # ncclxrun needs neither PMIx nor hwloc: --as-needed keeps them from being loaded at each start.

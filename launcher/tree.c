@@ -99,8 +99,12 @@ void tree_send_empty(struct tree *tree, int link, enum tree_frame type)
 {
     static const unsigned char ended[FRAME_HEADER_BYTES] = {'N', 'X', FRAME_VERSION, TREE_FRAME_ENDED},
                                away[FRAME_HEADER_BYTES] = {'N', 'X', FRAME_VERSION, TREE_FRAME_AWAY},
-                               beat[FRAME_HEADER_BYTES] = {'N', 'X', FRAME_VERSION, TREE_FRAME_BEAT};
-    const unsigned char *frame = type == TREE_FRAME_ENDED ? ended : type == TREE_FRAME_AWAY ? away : beat;
+                               beat[FRAME_HEADER_BYTES] = {'N', 'X', FRAME_VERSION, TREE_FRAME_BEAT},
+                               leave[FRAME_HEADER_BYTES] = {'N', 'X', FRAME_VERSION, TREE_FRAME_LEAVE};
+    const unsigned char *frame = type == TREE_FRAME_ENDED   ? ended
+                                 : type == TREE_FRAME_AWAY  ? away
+                                 : type == TREE_FRAME_LEAVE ? leave
+                                                            : beat;
     send_bytes(tree, link, frame, FRAME_HEADER_BYTES, NULL);
 }
 

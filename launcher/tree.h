@@ -20,7 +20,7 @@
  *
  * Silence. A place that has sent nothing on a link for a quarter of the limit sends a beat there; a link on which
  * nothing has come for the whole limit is lost. A process that was itself stopped blames nobody: it gives all a new
- * period.
+ * period; those below that have given it up by then have said so, and it reports itself.
  *
  * End. tree_end at the front, or a loss: every place is told once (and a second time when it is to be at once), ends
  * its ranks (TREE_END_LOCAL, answered by tree_local_ended), waits until all below it are gone, and finishes
@@ -119,7 +119,7 @@ void tree_destroy(struct tree *tree);
  * `now` counts nanoseconds and never goes back. To be called after each event: tree_next until it returns false. ----
  */
 
-/* Listening; TREE_START may come now. */
+/* Listening. TREE_START may come now, from a daemon once the connection upwards stands. */
 int tree_begin(struct tree *tree, uint64_t now);
 
 /* The process of an agent runs. */
@@ -154,7 +154,8 @@ int tree_local_ended(struct tree *tree, uint64_t now);
 /* (front) End the job: TERM first, or at once; a second call makes it at once. */
 int tree_end(struct tree *tree, bool at_once, uint64_t now);
 /* (front) This process will be stopped by its user: its silence does not count until it speaks again. Flush the links
- * afterwards. */
+ * afterwards. As long as link 0 is not open nobody can be told: let the user wait. A network that is cut meanwhile is
+ * noticed only by the kernel: give sockets a TCP_USER_TIMEOUT of about the silence limit. */
 int tree_suspend(struct tree *tree, uint64_t now);
 
 int tree_tick(struct tree *tree, uint64_t now);
@@ -196,7 +197,7 @@ enum tree_cause {
 };
 
 struct tree_failure {
-    int position; /* whose failure; TREE_EVERYBODY: the one agent's */
+    int position; /* whose failure; TREE_EVERYBODY: the one agent's; TREE_FRONT: it was itself silent for too long */
     enum tree_cause cause;
     enum tree_stage stage;
     int status; /* of the agent, as waitpid gives it; -1: none */
@@ -245,6 +246,7 @@ enum tree_frame {
     TREE_FRAME_END,   /* down: u8 at once */
     TREE_FRAME_AWAY,  /* down: nothing: I will be silent until I speak again */
     TREE_FRAME_BEAT,  /* both ways: nothing */
+    TREE_FRAME_LEAVE, /* up: nothing: you have been silent for too long, I end */
     TREE_FRAME_LIMIT
 };
 

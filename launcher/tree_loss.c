@@ -35,8 +35,9 @@ void tree_tell_failure(struct tree *tree)
 
 void tree_fail(struct tree *tree, const struct tree_failure *failure)
 {
-    if (tree->failed && !PLANTED_BUG(BUG_TREE_LOSS_TWICE)) return;
-    if (tree->phase >= TREE_ENDS && !PLANTED_BUG(BUG_TREE_END_REPORTED)) return;
+    bool again = tree->failed && !PLANTED_BUG(BUG_TREE_LOSS_TWICE);
+    bool over = tree->phase >= TREE_ENDS && !tree->failed && !PLANTED_BUG(BUG_TREE_END_REPORTED);
+    if (again || over) return;
     tree->failed = true;
     if (tree_is_front(tree)) {
         report(tree, failure);
@@ -53,15 +54,14 @@ void tree_fail(struct tree *tree, const struct tree_failure *failure)
 
 /* ---- Links ---- */
 
-static void link_ended(struct tree *tree, int link, enum tree_cause cause, const char *text)
+static void close_link(struct tree *tree, int link)
 {
-    struct tree_place *place = tree_place_of(tree, link);
-    place->open = false;
-    if (link == TREE_PARENT) {
-        place->greeted = true; /* it will not come any more */
-        tree_end_begin(tree, false, true);
-        return;
-    }
+    struct tree_output *output = tree_act(tree, TREE_CLOSE);
+    if (output) output->action.link = link;
+}
+
+static void fail_below(struct tree *tree, int link, enum tree_cause cause, const char *text)
+{
     int position = tree_child(&tree->options.shape, tree->options.position, link);
     struct tree_agent *agent = tree_agent_of(tree, position);
     if (agent) agent->stage = TREE_STAGE_GONE;
@@ -70,14 +70,32 @@ static void link_ended(struct tree *tree, int link, enum tree_cause cause, const
                                            .stage = TREE_STAGE_UP,
                                            .status = agent && !agent->runs ? agent->status : -1,
                                            .text = text});
+}
+
+/* The report leaves before the driver hears of it: what the exchange of keys then tells the ranks, and ranks of their
+ * failed fences, comes behind it. */
+static void end_link(struct tree *tree, int link, enum tree_cause cause, const char *text, bool close)
+{
+    struct tree_place *place = tree_place_of(tree, link);
+    place->open = false;
+    if (link == TREE_PARENT) {
+        place->greeted = true; /* it will not come any more */
+        place->open = cause == TREE_CAUSE_SILENT;
+        if (place->open) tree_send_empty(tree, link, TREE_FRAME_LEAVE);
+        place->open = false;
+        if (close) close_link(tree, link);
+        tree_end_begin(tree, false, true);
+        return;
+    }
+    if (close && tree_is_front(tree)) close_link(tree, link);
+    fail_below(tree, link, cause, text);
+    if (close && !tree_is_front(tree)) close_link(tree, link);
     tree_end_review(tree);
 }
 
 void tree_lose(struct tree *tree, int link, enum tree_cause cause, const char *text)
 {
-    struct tree_output *output = tree_act(tree, TREE_CLOSE);
-    if (output) output->action.link = link;
-    link_ended(tree, link, cause, text);
+    end_link(tree, link, cause, text, true);
 }
 
 static bool is_link(const struct tree *tree, int link)
@@ -92,7 +110,7 @@ int tree_link_closed(struct tree *tree, int link, const char *why, uint64_t now)
     if ((!was_there && !never_came) || tree->phase == TREE_NOT_BEGUN)
         return base_error(NCCLX_ERR_ARG, "link %d is not open", link);
     tree_advance(tree, now);
-    if (tree->phase != TREE_IS_FINISHED) link_ended(tree, link, TREE_CAUSE_CLOSED, why);
+    if (tree->phase != TREE_IS_FINISHED) end_link(tree, link, TREE_CAUSE_CLOSED, why, false);
     tree_place_of(tree, link)->open = false;
     return tree_result(tree);
 }
@@ -120,6 +138,16 @@ static const char *receive_ended(struct tree *tree, int link, const struct frame
     return NULL;
 }
 
+/* This process was stopped, and the daemon below could not know why. */
+static const char *receive_leave(struct tree *tree)
+{
+    tree_fail(tree, &(struct tree_failure){.position = tree->options.position,
+                                           .cause = TREE_CAUSE_SILENT,
+                                           .stage = TREE_STAGE_UP,
+                                           .status = -1});
+    return NULL;
+}
+
 static const char *receive_end(struct tree *tree, const struct frame *frame)
 {
     bool at_once;
@@ -134,6 +162,7 @@ static const char *take_frame(struct tree *tree, int link, const struct frame *f
     if (frame->type == TREE_FRAME_NODES && from_below) return tree_nodes_receive(tree, link, frame);
     if (frame->type == TREE_FRAME_LOST && from_below) return receive_lost(tree, link, frame);
     if (frame->type == TREE_FRAME_ENDED && from_below) return receive_ended(tree, link, frame);
+    if (frame->type == TREE_FRAME_LEAVE && from_below && frame->bytes == 0) return receive_leave(tree);
     if (frame->type == TREE_FRAME_END && !from_below) return receive_end(tree, frame);
     bool empty = frame->bytes == 0;
     if (frame->type == TREE_FRAME_AWAY && !from_below && empty) {

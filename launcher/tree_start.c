@@ -47,16 +47,23 @@ static void start(struct tree *tree, struct tree_agent *agent, int position)
         output->action.data = tree_contact(tree, tree_above(&tree->options.shape, position), &output->action.bytes);
 }
 
+/* Nobody starts others before it is tied in itself: what is to end would go on and on. */
+static bool waits_for_parent(const struct tree *tree)
+{
+    return !tree_is_front(tree) && !tree_place_of(tree, TREE_PARENT)->greeted;
+}
+
 void tree_start_more(struct tree *tree)
 {
     int window = tree->options.start_window;
-    while (tree->phase == TREE_RUNS && !tree->failed && tree->begun < tree->queued &&
+    bool once = tree->options.start == TREE_START_ONCE, may = once || !waits_for_parent(tree);
+    while (may && tree->phase == TREE_RUNS && !tree->failed && tree->begun < tree->queued &&
            (!window || tree->under_way < window)) {
         int index = tree->queue[tree->begun++];
         tree->agents[index].since = tree->now;
         tree->agents[index].begun = true;
         tree->under_way++;
-        if (tree->options.start != TREE_START_ONCE) start(tree, &tree->agents[index], position_of(tree, index));
+        if (!once) start(tree, &tree->agents[index], position_of(tree, index));
     }
 }
 
@@ -171,11 +178,6 @@ void tree_stop_agents(struct tree *tree, bool all)
 
 /* ---- Time ---- */
 
-static bool waits_for_parent(const struct tree *tree)
-{
-    return !tree_is_front(tree) && !tree_place_of(tree, TREE_PARENT)->greeted;
-}
-
 static uint64_t limit_from(const struct tree *tree, uint64_t since)
 {
     return tree->options.start_ns ? since + tree->options.start_ns : UINT64_MAX;
@@ -231,6 +233,7 @@ int tree_parent_up(struct tree *tree, uint64_t now)
     tree_send(tree, TREE_PARENT, &writer);
     tree_tell_failure(tree);
     tree_nodes_review(tree);
+    tree_start_more(tree);
     tree_end_review(tree);
     return tree_result(tree);
 }

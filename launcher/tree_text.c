@@ -108,6 +108,11 @@ void tree_explain(const struct tree *tree, const struct tree_failure *failure, c
         say_closed(&line, failure, host);
         break;
     case TREE_CAUSE_SILENT:
+        if (failure->position == TREE_FRONT) {
+            say(&line, "ncclxrun itself did nothing for more than %g s (was it stopped?), and its daemons have ended",
+                (double)options->silence_ns / (double)BASE_NS_PER_S);
+            break;
+        }
         say(&line, "the daemon ncclxd on %s has been silent for %g s: it was stopped, or the network to it is cut",
             host, (double)options->silence_ns / (double)BASE_NS_PER_S);
         break;

@@ -24,6 +24,13 @@ sim_tests += tests/sim/window
 tests_sim_window_SOURCES = tests/sim/window.c osc/window_core.c $(SIM_ENGINE)
 tests_sim_window_CPPFLAGS = $(SIM_CPPFLAGS)
 
+sim_tests += tests/sim/startup
+STARTUP_WORLD = tests/sim/startup_world.c tests/sim/startup_world.h tests/sim/startup_driver.c tests/sim/startup_private.h \
+	$(tree_sources) launcher/frame.c launcher/report.c $(kvx_sources)
+tests_sim_startup_SOURCES = tests/sim/startup.c $(STARTUP_WORLD) $(SIM_ENGINE)
+tests_sim_startup_CPPFLAGS = $(SIM_CPPFLAGS)
+tests_sim_startup_LDADD = $(CORE_LIBS)
+
 sim_tests += tests/sim/kvx
 tests_sim_kvx_SOURCES = tests/sim/kvx.c $(kvx_sources) $(SIM_ENGINE)
 tests_sim_kvx_CPPFLAGS = $(SIM_CPPFLAGS)

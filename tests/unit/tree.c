@@ -28,7 +28,7 @@ __attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
 
 static void note_frame(const struct tree_action *action)
 {
-    static const char *const names[] = {"HELLO", "NODES", "LOST", "ENDED", "END", "AWAY", "BEAT"};
+    static const char *const names[] = {"HELLO", "NODES", "LOST", "ENDED", "END", "AWAY", "BEAT", "LEAVE"};
     struct tree_walk walk;
     struct tree_entry entry;
     struct tree_failure failure;
@@ -255,9 +255,9 @@ static void a_daemon_gathers_those_below(void **state)
 {
     (void)state;
     struct tree *tree = place(5, 1);
-    expect(tree, "start3 start4");
+    expect(tree, "");
     assert_int_equal(tree_parent_up(tree, 1), NCCLX_SUCCESS);
-    expect(tree, "HELLO>-1");
+    expect(tree, "HELLO>-1 start3 start4");
     assert_int_equal(greet(tree, 5, 4, 2), 1);
     receive_nodes(tree, 1, true, "4=n4/d", 3);
     expect(tree, "");
@@ -361,9 +361,9 @@ static void strangers_are_not_taken_in(void **state)
     (void)state;
     struct tree_hello hello = {.job = JOB + 1, .version = "1.0", .count = 5, .radix = 2, .position = 3};
     struct tree *tree = place(5, 1);
-    expect(tree, "start3 start4");
+    expect(tree, "");
     assert_int_equal(tree_parent_up(tree, 1), NCCLX_SUCCESS);
-    expect(tree, "HELLO>-1");
+    expect(tree, "HELLO>-1 start3 start4");
     assert_int_equal(greet_as(tree, &hello, 2), -NCCLX_ERR_TRANSPORT);
     hello.job = JOB;
     hello.position = 2;
@@ -383,15 +383,31 @@ static void a_failing_agent_is_told_of(void **state)
 {
     (void)state;
     struct tree *tree = place(5, 1);
-    expect(tree, "start3 start4");
+    assert_int_equal(tree_parent_up(tree, 0), NCCLX_SUCCESS);
+    expect(tree, "HELLO>-1 start3 start4");
     assert_int_equal(tree_agent_started(tree, 3, 1), NCCLX_SUCCESS);
     assert_int_equal(tree_agent_ended(tree, 3, 255 << 8, "no route", 2), NCCLX_SUCCESS);
     assert_int_equal(tree_agent_failed(tree, 4, "no ssh", 2), NCCLX_SUCCESS);
-    expect(tree, ""); /* there is nobody to tell yet */
-    assert_int_equal(tree_parent_up(tree, 3), NCCLX_SUCCESS);
-    expect(tree, "HELLO>-1 LOST>-1:3,2");
+    expect(tree, "LOST>-1:3,2");
     receive_end(tree, false, 4);
     expect(tree, "end");
+    drop(tree);
+}
+
+static void a_refusal_waits_for_somebody_to_tell(void **state)
+{
+    (void)state;
+    struct tree *tree = place(1, 0);
+    assert_int_equal(tree_refuse(tree, "the disk is full", 1), NCCLX_SUCCESS);
+    expect(tree, "");
+    assert_int_equal(tree_parent_up(tree, 2), NCCLX_SUCCESS);
+    expect(tree, "HELLO>-1 LOST>-1:0,8 NODES>-1:1!,0=n0");
+    drop(tree);
+    tree = place(1, 0);
+    assert_int_equal(tree_tick(tree, 10 * SECOND), NCCLX_SUCCESS); /* nobody is there */
+    expect(tree, "close-1 end-orphan");
+    assert_int_equal(tree_local_ended(tree, 10 * SECOND), NCCLX_SUCCESS);
+    expect(tree, "finished-2");
     drop(tree);
 }
 
@@ -402,13 +418,13 @@ static void silence_has_a_limit(void **state)
     (void)state;
     struct tree *tree = place(3, 0);
     uint64_t now;
-    expect(tree, "start1 start2");
     assert_int_equal(tree_parent_up(tree, 0), NCCLX_SUCCESS);
+    expect(tree, "HELLO>-1 start1 start2");
     assert_int_equal(greet(tree, 3, 1, 0), 0);
     assert_int_equal(greet(tree, 3, 2, 0), 1);
     receive_nodes(tree, 0, true, "1=b/d", 0);
     receive_nodes(tree, 1, true, "2=c/d", 0);
-    expect(tree, "HELLO>-1 NODES>-1:1!,0=n0,1=b,2=c");
+    expect(tree, "NODES>-1:1!,0=n0,1=b,2=c");
     for (now = 5 * SECOND; now <= 15 * SECOND; now += 5 * SECOND) {
         tree_heard(tree, TREE_PARENT, now);
         tree_heard(tree, 1, now);
@@ -418,7 +434,7 @@ static void silence_has_a_limit(void **state)
     }
     assert_int_equal(tree_deadline(tree), 20 * SECOND);
     assert_int_equal(tree_tick(tree, 20 * SECOND), NCCLX_SUCCESS);
-    expect(tree, "BEAT>-1 close0 LOST>-1:1,6 BEAT>1");
+    expect(tree, "BEAT>-1 LOST>-1:1,6 close0 BEAT>1");
     assert_int_not_equal(tree_link_closed(tree, 0, NULL, 20 * SECOND), NCCLX_SUCCESS);
     drop(tree);
 }
@@ -458,9 +474,9 @@ static void a_broken_protocol_is_a_loss(void **state)
     assert_int_equal(tree_parent_up(tree, 1), NCCLX_SUCCESS);
     assert_int_equal(greet(tree, 5, 3, 1), 0);
     assert_int_equal(greet(tree, 5, 4, 1), 1);
-    expect(tree, "start3 start4 HELLO>-1");
+    expect(tree, "HELLO>-1 start3 start4");
     receive_nodes(tree, 0, true, "4=n4/d", 2); /* not below it */
-    expect(tree, "close0 LOST>-1:3,7");
+    expect(tree, "LOST>-1:3,7 close0");
     receive_empty(tree, 1, TREE_FRAME_HELLO, 3);
     expect(tree, "close1"); /* one cause is enough */
     drop(tree);
@@ -474,7 +490,7 @@ static void the_end_waits_for_those_below(void **state)
     struct tree *tree = place(5, 1);
     assert_int_equal(tree_parent_up(tree, 1), NCCLX_SUCCESS);
     assert_int_equal(greet(tree, 5, 3, 1), 0);
-    expect(tree, "start3 start4 HELLO>-1");
+    expect(tree, "HELLO>-1 start3 start4");
     receive_end(tree, false, 2);
     expect(tree, "stop4 END>0 end");
     assert_int_equal(greet(tree, 5, 4, 3), 1); /* too late to start, in time to end */
@@ -500,7 +516,7 @@ static void the_end_has_a_bound(void **state)
     struct tree *tree = place(5, 1);
     assert_int_equal(tree_parent_up(tree, 1), NCCLX_SUCCESS);
     assert_int_equal(greet(tree, 5, 3, 1), 0);
-    expect(tree, "start3 start4 HELLO>-1");
+    expect(tree, "HELLO>-1 start3 start4");
     assert_int_equal(tree_agent_ended(tree, 4, 9, NULL, 2), NCCLX_SUCCESS);
     expect(tree, "LOST>-1:4,2");
     assert_int_equal(tree_link_closed(tree, TREE_PARENT, NULL, 2), NCCLX_SUCCESS);
@@ -544,6 +560,8 @@ static void the_causes_are_explained(void **state)
                    "the daemon ncclxd on node7 died: Connection reset");
     check_sentence(tree, (struct tree_failure){.cause = TREE_CAUSE_SILENT, .status = -1},
                    "the daemon ncclxd on node7 has been silent for 20 s: it was stopped, or the network to it is cut");
+    check_sentence(tree, (struct tree_failure){.position = TREE_FRONT, .cause = TREE_CAUSE_SILENT, .status = -1},
+                   "ncclxrun itself did nothing for more than 20 s (was it stopped?), and its daemons have ended");
     check_sentence(tree, (struct tree_failure){.cause = TREE_CAUSE_PROTOCOL, .status = -1, .text = "nonsense"},
                    "the daemon ncclxd on node7 broke the protocol: nonsense");
     check_sentence(tree, (struct tree_failure){.cause = TREE_CAUSE_REFUSED, .status = -1, .text = "the disk is full"},
@@ -562,6 +580,7 @@ int main(void)
         cmocka_unit_test(one_agent_starts_all),
         cmocka_unit_test(strangers_are_not_taken_in),
         cmocka_unit_test(a_failing_agent_is_told_of),
+        cmocka_unit_test(a_refusal_waits_for_somebody_to_tell),
         cmocka_unit_test(silence_has_a_limit),
         cmocka_unit_test(who_was_stopped_blames_nobody),
         cmocka_unit_test(a_broken_protocol_is_a_loss),
