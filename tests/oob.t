@@ -14,6 +14,8 @@ like "by IPv4" '^10\.99\.0\.1:' "$(on h1 "$peer" addresses 10.99.0.2)"
 like "by IPv6" '^\[fd99::1\]:' "$(on h1 "$peer" addresses fd99::2)"
 like "towards an inner network its own" '^172\.17\.0\.1:' "$(on h1 "$peer" addresses 172.17.0.9)"
 like "towards this host the loopback" '^127\.0\.0\.1:' "$(on h1 "$peer" addresses 127.0.0.1)"
+on h1 ip route add default via 10.99.0.2
+like "towards nobody in particular the default route's" '^10\.99\.0\.1:' "$(on h1 "$peer" addresses)"
 like "the others follow, link-local ones last" '10\.99\.0\.1:.*\[fd99::1\]:.*\[fe80:' "$(on h1 "$peer" addresses)"
 
 # Numbers 0 on h1 and 5 on h2 listen at the same port.
@@ -25,11 +27,15 @@ from_h2() { # from_h2 NAME STATUS EXPECTED MILLISECONDS ADDRESSES
     runs "$1" "$2" on h2 "$peer" connect 1 0 "$4" "$5"
     like "$1: $3" "$3" "$out"
 }
-from_h2 "an address that this host has, too, leads to itself; then the next is tried" 0 '^connected over 10\.99\.0\.1:4700$' 20000 \
+from_h2 "an address that this host has, too, is tried last" 0 '^connected over 10\.99\.0\.1:4700$' 20000 \
     172.17.0.1:4700,10.99.0.1:4700
-like "the wrong host says so, once" 'looks for somebody else' "$(cat "$scratch/h2.err")"
-is "in one line" 1 "$(wc -l <"$scratch/h2.err")"
+is "so the listener there does not see anybody" "" "$(cat "$scratch/h2.err")"
 like "the right one knows who came" '^accepted 1 from 10\.99\.0\.2:' "$(tail -n 1 "$scratch/h1.out")"
+from_h2 "alone, it leads to the wrong host" 1 '172\.17\.0\.1:4700: is of this job, but not the one that was looked for' 500 172.17.0.1:4700
+like "who says so" 'looks for somebody else' "$(cat "$scratch/h2.err")"
+is "in one line, however often" 1 "$(wc -l <"$scratch/h2.err")"
+runs "another host's address that is not the right one" 0 on h1 "$peer" connect 2 0 20000 10.99.0.2:4700,10.99.0.1:4700
+like "is left for the next" '^connected over 10\.99\.0\.1:4700$' "$out"
 from_h2 "an address where nobody listens" 0 '^connected over \[fd99::1\]:4700$' 20000 172.17.0.1:4701,[fd99::1]:4700
 from_h2 "an address that nobody has" 0 '^connected over 10\.99\.0\.1:4700$' 20000 10.99.7.7:4700,10.99.0.1:4700
 from_h2 "a network without a route" 0 '^connected over 10\.99\.0\.1:4700$' 20000 192.0.2.1:4700,10.99.0.1:4700

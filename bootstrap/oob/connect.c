@@ -16,37 +16,50 @@
 #define SILENT (-1)
 #define CUT_SHORT (-2) /* by the end of all tries */
 
-/* ---- Addresses: a link-local one without a scope stands for one on each interface that has such addresses ---- */
+/* ---- Addresses ---- */
 
-static bool add_address(struct search *search, const struct oob_address *address)
+static void add_address(struct search *search, const struct oob_address *address)
 {
-    if (search->tries.count == OOB_MAX_ADDRESSES) return false;
-    search->addresses[search->tries.count++] = *address;
-    return true;
+    if (search->tries.count < OOB_MAX_ADDRESSES) search->addresses[search->tries.count++] = *address;
 }
 
-static void add_on_each_interface(struct search *search, struct oob_address address)
+static bool is_here(const struct oob_address *address, const struct address_here *list, size_t count)
 {
-    struct address_here *list;
-    size_t count;
-    if (address_list_here(&list, &count)) return;
+    for (size_t i = 0; i < count; i++)
+        if (list[i].address.family == address->family &&
+            !memcmp(list[i].address.bytes, address->bytes, sizeof address->bytes))
+            return true;
+    return false;
+}
+
+/* A link-local address without a scope stands for one on each interface that has such addresses. */
+static void add_expanded(struct search *search, struct oob_address address, const struct address_here *list,
+                         size_t count)
+{
+    if (address.family != 6 || !address_link_local(&address) || address.scope) {
+        add_address(search, &address);
+        return;
+    }
     for (size_t i = 0; i < count; i++) {
         if (list[i].address.family != 6 || !address_link_local(&list[i].address)) continue;
         address.scope = list[i].address.scope;
         add_address(search, &address);
     }
-    base_free(AREA_BOOTSTRAP, list);
 }
 
+/* In the order that is given, except that those which this host has itself come last: mostly they are of the kind that
+ * all hosts have. */
 static void add_addresses(struct search *search, const struct oob_addresses *addresses)
 {
-    for (size_t i = 0; i < addresses->count && i < OOB_MAX_ADDRESSES; i++) {
-        const struct oob_address *address = &addresses->list[i];
-        if (address->family == 6 && address_link_local(address) && !address->scope)
-            add_on_each_interface(search, *address);
-        else
-            add_address(search, address);
-    }
+    struct address_here *list = NULL;
+    size_t count = 0, given = addresses->count < OOB_MAX_ADDRESSES ? addresses->count : OOB_MAX_ADDRESSES;
+    if (given > 1 || (given && address_link_local(&addresses->list[0])))
+        if (address_list_here(&list, &count)) count = 0;
+    for (int here = 0; here < 2; here++)
+        for (size_t i = 0; i < given; i++)
+            if (is_here(&addresses->list[i], list, count) == here)
+                add_expanded(search, addresses->list[i], list, count);
+    base_free(AREA_BOOTSTRAP, list);
 }
 
 /* ---- Ends ---- */

@@ -371,7 +371,8 @@ int oob_addresses(const struct oob *oob, const struct oob_address *towards, stru
         }
     }
     count = kept;
-    bool known = towards && address_route(towards, &source);
+    static const struct oob_address far = {.family = 4, .bytes = {192, 0, 2, 1}}; /* of documentation, RFC 5737 */
+    bool known = address_route(towards ? towards : &far, &source);
     address_order(list, &count, known ? &source : NULL);
     for (size_t i = 0; i < count && i < OOB_MAX_ADDRESSES; i++) addresses->list[addresses->count++] = list[i].address;
     base_free(AREA_BOOTSTRAP, list);

@@ -119,14 +119,16 @@ void oob_dispatch(struct oob *oob, uint64_t now);
 int oob_listen(struct oob *oob);
 void oob_listen_end(struct oob *oob);
 /* Where this end can be reached, the best first: the address from which the route to `towards` goes, then global ones
- * before link-local ones. Loopback only if there is no other, or `towards` is one. Null: nobody in particular. */
+ * before link-local ones. Loopback only if there is no other, or `towards` is one. Null: nobody in particular; then the
+ * default route decides. */
 int oob_addresses(const struct oob *oob, const struct oob_address *towards, struct oob_addresses *addresses);
 
 /* ---- Connecting ---- */
 
-/* Tries the addresses in turn, over and over with growing pauses, each time with a fresh socket, until the one who
- * answers has proven to be position `peer`, or limit_ms have passed (0: 30 s). The tag, of the user's choosing, is told
- * to the other end. peer_key: for OOB_CARDS. The id comes back with the one event that ends it. */
+/* Tries the addresses in turn (those that this host has, too, last), over and over with growing pauses, each time with
+ * a fresh socket, until the one who answers has proven to be position `peer`, or limit_ms have passed (0: 30 s). The
+ * tag, of the user's choosing, is told to the other end. peer_key: for OOB_CARDS. The id comes back with the one event
+ * that ends it. */
 int oob_connect(struct oob *oob, uint32_t peer, const unsigned char *peer_key, const struct oob_addresses *addresses,
                 uint64_t tag, uint32_t limit_ms, uint64_t now, uint64_t *id);
 /* No event comes any more. */
@@ -155,7 +157,7 @@ struct oob_event {
     struct oob_address address; /* of the other end */
     struct oob_keys keys;
     int code;
-    char text[256]; /* a sentence without a full stop */
+    char text[600]; /* a sentence without a full stop */
 };
 
 bool oob_next(struct oob *oob, struct oob_event *event);
