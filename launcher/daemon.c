@@ -152,10 +152,9 @@ static void on_send(void *arg, int link, const void *data, size_t bytes)
     (void)arg, (void)link, (void)data, (void)bytes;
 }
 
-static void on_signal_asked(void *arg, int asker, int rank, int number)
+static void on_signal_asked(void *arg, int rank, int number)
 {
     struct daemon *daemon = arg;
-    (void)asker;
     for (int i = 0; i < daemon->rank_count; i++)
         if (daemon->ranks[i].rank == rank && daemon->ranks[i].running) kill(-daemon->ranks[i].pid, number);
 }

@@ -57,8 +57,9 @@ launcher_ncclxd_SOURCES = \
 	launcher/ncclxd.c \
 	launcher/scratch.c launcher/scratch.h \
 	launcher/server.c launcher/server.h launcher/server_private.h \
-	launcher/server_exchange.c \
+	launcher/server_calls.h launcher/server_exchange.c launcher/server_modex.c launcher/server_names.c \
 	launcher/server_job.c \
+	launcher/server_notices.c \
 	launcher/server_upcalls.c \
 	launcher/sweep.c launcher/sweep.h
 launcher_ncclxd_LDADD = launcher/liblauncher.la bootstrap/libkvx.la $(EVENT_LIBS) $(PMIX_LIBS) $(HWLOC_LIBS)

@@ -76,7 +76,7 @@ static void hand_over(struct server *server, const struct server_note *note)
         events->send(server->arg, note->rank, note->text, note->bytes);
         break;
     case SERVER_SIGNAL:
-        events->signal(server->arg, note->asker, note->rank, note->code);
+        events->signal(server->arg, note->rank, note->code);
         break;
     case SERVER_TROUBLE:
         events->trouble(server->arg, note->text);
@@ -114,13 +114,16 @@ void server_dispatch(struct server *server)
 
 int server_receive(struct server *server, int link, const void *data, size_t bytes)
 {
-    int code = server_exchange_receive(server, link, data, bytes);
+    bool notice = server_notice_is(data, bytes);
+    int code =
+        notice ? server_notice_receive(server, link, data, bytes) : server_exchange_receive(server, link, data, bytes);
     hand_over_all(server);
     return code;
 }
 
 void server_link_lost(struct server *server, int link)
 {
+    server_notice_link_lost(server, link);
     server_exchange_link_lost(server, link);
     hand_over_all(server);
 }
@@ -176,13 +179,27 @@ static void release(struct server *server)
     if (server->event_fd >= 0) close(server->event_fd);
     if (server->timer_fd >= 0) close(server->timer_fd);
     server_exchange_free(server->exchange);
+    base_free(AREA_LAUNCHER, server->closed);
     base_free(AREA_LAUNCHER, server->ranks);
     base_free(AREA_LAUNCHER, server);
+}
+
+static int count_links(struct server *server)
+{
+    const struct message_launch *launch = server->launch;
+    int position = launch->positions[launch->node];
+    int64_t left = launch->node_count - ((int64_t)position * launch->radix + 1);
+    server->link_count = left < 0 ? 0 : left < launch->radix ? (int)left : launch->radix;
+    server->closed = base_calloc(AREA_LAUNCHER, (size_t)server->link_count + 1, sizeof *server->closed);
+    if (!server->closed) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the PMIx server");
+    server->closed[0] = position == 0;
+    return NCCLX_SUCCESS;
 }
 
 static int set_up(struct server *server, const struct server_options *options)
 {
     const struct message_launch *launch = options->launch;
+    server->launch = launch;
     server->rank_count = launch->rank_count;
     server->ranks = base_calloc(AREA_LAUNCHER, (size_t)server->rank_count, sizeof *server->ranks);
     if (!server->ranks) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the PMIx server");
@@ -190,6 +207,7 @@ static int set_up(struct server *server, const struct server_options *options)
     for (int i = 0; i < launch->rank_count; i++) server->serves |= launch->ranks[i].node == launch->node;
     int code = open_descriptors(server);
     if (!code) code = server_exchange_create(server, options);
+    if (!code) code = count_links(server);
     if (code || !server->serves) return code;
     code = start_library(options);
     if (!code && (code = server_register_job(options))) PMIx_server_finalize();

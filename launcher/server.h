@@ -19,6 +19,9 @@
 
 #include <stdbool.h>
 
+#define SERVER_PARENT (-1)                              /* a link; children are 0, 1, ... in the order of positions */
+#define SERVER_MAX_MESSAGE (((size_t)16 << 20) + 65536) /* longest for a neighbour */
+
 struct server;
 
 struct server_options {
@@ -34,8 +37,8 @@ struct server_events {
     void (*logged)(void *arg, int rank, const char *text);
     /* A message for the neighbour: SERVER_PARENT, or a child's index. Valid during the call. */
     void (*send)(void *arg, int link, const void *data, size_t bytes);
-    /* A rank of the job asks for this signal to the process group of a rank of this node. */
-    void (*signal)(void *arg, int asker, int rank, int number);
+    /* A rank of the job has asked for this signal to the process group of a rank of this node. */
+    void (*signal)(void *arg, int rank, int number);
     /* Something that the user should read; the job goes on. */
     void (*trouble)(void *arg, const char *text);
     /* The server can no longer keep its promises: end the job. */

@@ -1,69 +1,34 @@
-/* server_exchange.c - fences and published names of the PMIx server, on the exchange of keys between daemons
- * (bootstrap/kvx).
+/* server_exchange.c - the PMIx server on the exchange of keys between daemons (bootstrap/kvx): calls and their answers,
+ * fences and other meetings of ranks.
  *
- * PMIx' thread makes the calls, the daemon's reports deaths; the exchange is behind a lock. Answers are given to PMIx
- * without the lock: those of fences on either thread, which PMIx allows, all others on its own, which it needs. */
+ * PMIx' thread makes the calls; the daemon's thread brings messages of neighbours, deaths and the time. The exchange is
+ * behind a lock. Answers are given to PMIx without the lock: those that carry data on any thread, which PMIx allows,
+ * all others on its own, which it needs. */
 #include "config.h"
 
-#include "launcher/server_private.h"
+#include "launcher/server_calls.h"
 
-#include "bootstrap/kvx/kvx.h"
 #include "runtime/base/base.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct call;
-
-/* One operation of the exchange: a call has one for each name. */
-struct part {
-    struct call *call;
-    size_t index;
-};
-
-/* What PMIx has asked for. */
-struct call {
-    struct call *next; /* among those that have ended */
-    enum { CALL_FENCE, CALL_LOOKUP, CALL_CHANGE } kind;
-    union {
-        pmix_modex_cbfunc_t fence;
-        pmix_lookup_cbfunc_t lookup;
-        pmix_op_cbfunc_t change;
-    } done;
-    void *arg;
-    pmix_status_t status; /* the first that is no success */
-    size_t left;          /* parts under way, and one while they are being made */
-    void *data;           /* of a fence */
-    size_t bytes;
-    pmix_pdata_t *found; /* of a look-up: one for each part */
-    size_t parts;
-    struct part part[];
-};
-
-struct server_exchange {
-    struct server *server;
-    pthread_mutex_t lock;
-    struct kvx_map *map;
-    struct kvx *kvx;
-    struct call *ended;
-    uint64_t wake; /* when the tick is asked for */
-    bool told;     /* that memory is short */
-};
 
 /* ---- Life ---- */
 
 void server_exchange_free(struct server_exchange *exchange)
 {
     if (!exchange) return;
+    fetch_release(exchange);
     kvx_destroy(exchange->kvx);
     kvx_map_free(exchange->map);
+    base_free(AREA_LAUNCHER, exchange->collected);
     base_free(AREA_LAUNCHER, exchange);
 }
 
 /* The daemon of each rank, by its place in the tree. */
-static int make_map(const struct server_options *options, struct kvx_map **map)
+static int make_map(const struct message_launch *launch, struct kvx_map **map)
 {
-    const struct message_launch *launch = options->launch;
     int *daemons = base_calloc(AREA_LAUNCHER, (size_t)launch->rank_count, sizeof *daemons);
     if (!daemons) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the PMIx server");
     for (int i = 0; i < launch->rank_count; i++) daemons[i] = launch->positions[launch->ranks[i].node];
@@ -74,6 +39,7 @@ static int make_map(const struct server_options *options, struct kvx_map **map)
 
 int server_exchange_create(struct server *server, const struct server_options *options)
 {
+    const struct message_launch *launch = options->launch;
     const struct kvx_limits limits = {.frame_bytes = KVX_FRAME_BYTES,
                                       .fence_bytes = (size_t)1 << 30,
                                       .cache_bytes = (size_t)16 << 20,
@@ -81,11 +47,14 @@ int server_exchange_create(struct server *server, const struct server_options *o
     struct server_exchange *exchange = base_calloc(AREA_LAUNCHER, 1, sizeof *exchange);
     if (!exchange) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the PMIx server");
     exchange->server = server;
+    exchange->launch = launch;
     exchange->wake = UINT64_MAX;
+    exchange->collected = base_calloc(AREA_LAUNCHER, (size_t)launch->rank_count, sizeof *exchange->collected);
     pthread_mutex_init(&exchange->lock, NULL);
-    int code = make_map(options, &exchange->map);
-    int position = options->launch->positions[options->launch->node];
-    if (!code) code = kvx_create(exchange->map, position, &limits, &exchange->kvx);
+    int code =
+        exchange->collected ? NCCLX_SUCCESS : base_error(NCCLX_ERR_NO_MEM, "memory is short for the PMIx server");
+    if (!code) code = make_map(launch, &exchange->map);
+    if (!code) code = kvx_create(exchange->map, launch->positions[launch->node], &limits, &exchange->kvx);
     if (code)
         server_exchange_free(exchange);
     else
@@ -95,7 +64,7 @@ int server_exchange_create(struct server *server, const struct server_options *o
 
 /* ---- Calls ---- */
 
-static struct call *new_call(size_t parts, void *arg)
+struct call *call_new(size_t parts, void *arg)
 {
     struct call *call = base_calloc(AREA_LAUNCHER, 1, sizeof *call + parts * sizeof call->part[0]);
     if (!call) return NULL;
@@ -107,13 +76,20 @@ static struct call *new_call(size_t parts, void *arg)
     return call;
 }
 
-static uint64_t token_of(struct call *call, size_t index)
+void call_free(struct call *call)
+{
+    if (!call) return;
+    base_free(AREA_LAUNCHER, call->ranges);
+    base_free(AREA_LAUNCHER, call);
+}
+
+uint64_t call_token(struct call *call, size_t index)
 {
     call->left++;
     return (uint64_t)(uintptr_t)&call->part[index];
 }
 
-static void end_part(struct server_exchange *exchange, struct call *call, pmix_status_t status)
+void call_end_part(struct server_exchange *exchange, struct call *call, pmix_status_t status)
 {
     if (status != PMIX_SUCCESS && call->status == PMIX_SUCCESS) call->status = status;
     if (--call->left) return;
@@ -121,14 +97,33 @@ static void end_part(struct server_exchange *exchange, struct call *call, pmix_s
     exchange->ended = call;
 }
 
-/* What the exchange refuses to take ends at once. */
-static void check_part(struct server_exchange *exchange, struct call *call, int code)
+void call_check_part(struct server_exchange *exchange, struct call *call, int code)
 {
     if (code == NCCLX_SUCCESS) return;
     pmix_status_t status = PMIX_ERR_BAD_PARAM;
     if (code == NCCLX_ERR_LIMIT) status = PMIX_ERR_OUT_OF_RESOURCE;
     if (code == NCCLX_ERR_NO_MEM) status = PMIX_ERR_NOMEM;
-    end_part(exchange, call, status);
+    call_end_part(exchange, call, status);
+}
+
+uint32_t info_timeout_ms(const pmix_info_t info[], size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const pmix_value_t *value = &info[i].value;
+        int64_t seconds = 0;
+        if (!PMIX_CHECK_KEY(&info[i], PMIX_TIMEOUT)) continue;
+        if (value->type == PMIX_INT) seconds = value->data.integer;
+        if (value->type == PMIX_UINT32) seconds = value->data.uint32;
+        if (seconds > 0) return seconds > UINT32_MAX / 1000 ? UINT32_MAX : (uint32_t)seconds * 1000;
+    }
+    return 0;
+}
+
+bool info_is_set(const pmix_info_t info[], size_t count, const char *key)
+{
+    for (size_t i = 0; i < count; i++)
+        if (PMIX_CHECK_KEY(&info[i], key)) return PMIX_INFO_TRUE(&info[i]);
+    return false;
 }
 
 static pmix_status_t status_of(enum kvx_status status)
@@ -149,54 +144,59 @@ static pmix_status_t status_of(enum kvx_status status)
     }
 }
 
-/* ---- Values: packed by PMIx, opaque to the exchange ---- */
+/* ---- Fences that fail ---- */
 
-static pmix_status_t pack_value(const pmix_value_t *value, pmix_byte_object_t *bytes)
+static const char *node_at(const struct server_exchange *exchange, int position)
 {
-    pmix_data_buffer_t buffer;
-    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
-    pmix_status_t status = PMIx_Data_pack(NULL, &buffer, (void *)(uintptr_t)value, 1, PMIX_VALUE);
-    if (status == PMIX_SUCCESS) status = PMIx_Data_unload(&buffer, bytes);
-    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
-    return status;
+    const struct message_launch *launch = exchange->launch;
+    for (int node = 0; node < launch->node_count; node++)
+        if (launch->positions[node] == position) return launch->nodes[node];
+    return "?";
 }
 
-static pmix_status_t unpack_value(const void *data, size_t size, pmix_value_t *value)
+/* One daemon speaks for all: that of the lowest participant which is not on the node that is missing. */
+static bool speaks(const struct server_exchange *exchange, const struct call *call, int missing)
 {
-    pmix_byte_object_t bytes = {.bytes = malloc(size), .size = size};
-    pmix_data_buffer_t buffer;
-    int32_t count = 1;
-    if (!bytes.bytes) return PMIX_ERR_NOMEM;
-    memcpy(bytes.bytes, data, size);
-    PMIX_DATA_BUFFER_CONSTRUCT(&buffer);
-    pmix_status_t status = PMIx_Data_load(&buffer, &bytes); /* takes the bytes */
-    if (status == PMIX_SUCCESS) status = PMIx_Data_unpack(NULL, &buffer, value, &count, PMIX_VALUE);
-    PMIX_DATA_BUFFER_DESTRUCT(&buffer);
-    return status;
+    const struct message_launch *launch = exchange->launch;
+    int first = INT32_MAX;
+    for (size_t i = 0; i < call->count; i++)
+        for (int rank = (int)call->ranges[i].first; rank <= (int)call->ranges[i].last && rank < first; rank++)
+            if (launch->positions[launch->ranks[rank].node] != missing) first = rank;
+    return first < INT32_MAX && launch->ranks[first].node == launch->node;
+}
+
+static void tell_missing(const struct server_exchange *exchange, const struct call *call, int missing)
+{
+    char text[600];
+    if (missing < 0 || !speaks(exchange, call, missing)) return;
+    int length = snprintf(text, sizeof text, "a fence of ranks has reached its time limit: ranks on %s have not come",
+                          node_at(exchange, missing));
+    server_post(exchange->server, SERVER_TROUBLE, -1, 0, text, (size_t)length);
 }
 
 /* ---- Ends ---- */
 
-static void keep_found(pmix_pdata_t *entry, const struct kvx_action *action)
+static void note_collected(struct server_exchange *exchange, const struct call *call)
 {
-    if (action->status != KVX_OK || action->bytes == 0) return;
-    if (unpack_value(action->data, action->bytes, &entry->value) != PMIX_SUCCESS) return;
-    PMIX_LOAD_PROCID(&entry->proc, server_running->job, (pmix_rank_t)action->owner);
+    for (size_t i = 0; i < call->count; i++)
+        for (uint32_t rank = call->ranges[i].first; rank <= call->ranges[i].last; rank++)
+            exchange->collected[rank] = true;
 }
 
 static void end_operation(struct server_exchange *exchange, const struct kvx_action *action)
 {
     struct part *part = (struct part *)(uintptr_t)action->token;
     struct call *call = part->call;
-    pmix_status_t status = status_of(action->status);
-    if (call->kind == CALL_FENCE) {
+    if (call->kind == CALL_FENCE || call->kind == CALL_MODEX) {
         call->data = action->data;
         call->bytes = action->bytes;
     } else {
-        if (call->kind == CALL_LOOKUP) keep_found(&call->found[part->index], action);
+        if (call->kind == CALL_LOOKUP) names_keep(exchange->server, &call->found[part->index], action);
         base_free(AREA_BOOTSTRAP, action->data);
     }
-    end_part(exchange, call, status);
+    if (call->ranges && action->status == KVX_TIMEOUT) tell_missing(exchange, call, action->failure.daemon);
+    if (call->collects && action->status == KVX_OK) note_collected(exchange, call);
+    call_end_part(exchange, call, status_of(action->status));
 }
 
 /* What neighbours must hear is lost: nothing that they wait for can be relied on. */
@@ -215,11 +215,14 @@ static void drain(struct server_exchange *exchange)
     while (kvx_next(exchange->kvx, &action)) {
         if (action.kind == KVX_COMPLETE)
             end_operation(exchange, &action);
+        else if (action.kind == KVX_FETCH)
+            fetch_begin(exchange, &action);
         else if (action.kind == KVX_SEND &&
                  !server_post(server, SERVER_SEND, action.link, 0, action.message, action.bytes))
             give_up(exchange);
     }
-    uint64_t wake = kvx_deadline(exchange->kvx);
+    uint64_t wake = fetch_review(exchange, base_clock_ns()), deadline = kvx_deadline(exchange->kvx);
+    if (deadline < wake) wake = deadline;
     if (wake != exchange->wake) server_wake_at(server, wake);
     exchange->wake = wake;
 }
@@ -229,63 +232,64 @@ static void release_data(void *data)
     base_free(AREA_BOOTSTRAP, data);
 }
 
-/* Moves what was found to the front. */
-static size_t compact(pmix_pdata_t *found, size_t count)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (found[i].value.type == PMIX_UNDEF) continue;
-        pmix_pdata_t entry = found[i];
-        found[i] = found[kept];
-        found[kept++] = entry;
-    }
-    return kept;
-}
-
-static void answer_lookup(struct call *call)
-{
-    size_t found = compact(call->found, call->parts);
-    pmix_status_t status = found == call->parts ? PMIX_SUCCESS : found ? PMIX_ERR_PARTIAL_SUCCESS : call->status;
-    call->done.lookup(status, found ? call->found : NULL, found, call->arg);
-    PMIX_PDATA_FREE(call->found, call->parts);
-}
-
 static void answer(struct call *call)
 {
-    if (call->kind == CALL_FENCE)
-        call->done.fence(call->status, call->data, call->bytes, call->arg, release_data, call->data);
+    if (call->kind == CALL_FENCE || call->kind == CALL_MODEX)
+        call->done.data(call->status, call->data, call->bytes, call->arg, release_data, call->data);
     else if (call->kind == CALL_LOOKUP)
-        answer_lookup(call);
+        names_answer(call);
     else
         call->done.change(call->status, call->arg);
-    base_free(AREA_LAUNCHER, call);
+    call_free(call);
 }
 
-/* Gives the lock back, then PMIx what has ended. */
-static void leave(struct server_exchange *exchange)
+static void on_pmix_thread(pmix_status_t status, void *arg)
+{
+    (void)status;
+    answer(arg);
+}
+
+/* PMIx calls back on its thread once it has forgotten a rank that it never knew. */
+static void answer_on_pmix_thread(struct call *call)
+{
+    pmix_proc_t nobody;
+    PMIX_LOAD_PROCID(&nobody, "ncclxd.nobody", 0);
+    PMIx_server_deregister_client(&nobody, on_pmix_thread, call);
+}
+
+void exchange_enter(struct server_exchange *exchange)
+{
+    pthread_mutex_lock(&exchange->lock);
+}
+
+void exchange_leave(struct server_exchange *exchange, bool on_its_thread)
 {
     drain(exchange);
     struct call *call = exchange->ended;
+    struct fetch *fetches = exchange->fetches;
     exchange->ended = NULL;
+    exchange->fetches = NULL;
     pthread_mutex_unlock(&exchange->lock);
     while (call) {
         struct call *next = call->next;
-        answer(call);
+        if (on_its_thread || call->kind == CALL_FENCE || call->kind == CALL_MODEX)
+            answer(call);
+        else
+            answer_on_pmix_thread(call);
         call = next;
     }
+    fetch_start_all(fetches);
 }
 
-/* All parts are made. */
-static void leave_with(struct server_exchange *exchange, struct call *call)
+void exchange_leave_with(struct server_exchange *exchange, struct call *call)
 {
-    end_part(exchange, call, PMIX_SUCCESS);
-    leave(exchange);
+    call_end_part(exchange, call, PMIX_SUCCESS);
+    exchange_leave(exchange, true);
 }
 
-/* ---- What PMIx asks ---- */
+/* ---- Meetings ---- */
 
-/* Null when one of them is not in the job. */
-static struct kvx_range *ranges_of(const struct server *server, const pmix_proc_t procs[], size_t count)
+struct kvx_range *server_ranges(const struct server *server, const pmix_proc_t procs[], size_t count)
 {
     struct kvx_range *ranges = base_calloc(AREA_LAUNCHER, count + 1, sizeof *ranges);
     for (size_t i = 0; ranges && i < count; i++) {
@@ -301,98 +305,51 @@ static struct kvx_range *ranges_of(const struct server *server, const pmix_proc_
     return ranges;
 }
 
-pmix_status_t server_exchange_fence(struct server *server, const pmix_proc_t procs[], size_t count, const void *data,
+static pmix_status_t meet(struct server *server, enum server_meeting kind, const struct server_participants *who,
+                          struct call *call, const void *data, size_t bytes)
+{
+    struct server_exchange *exchange = server->exchange;
+    if (!call) return PMIX_ERR_NOMEM;
+    call->count = who->count;
+    call->ranges = server_ranges(server, who->procs, who->count);
+    if (!call->ranges) {
+        call_free(call);
+        return PMIX_ERR_BAD_PARAM;
+    }
+    exchange_enter(exchange);
+    const struct kvx_fence fence = {.kind = kind,
+                                    .ranges = call->ranges,
+                                    .count = who->count,
+                                    .data = data,
+                                    .bytes = bytes,
+                                    .timeout_ms = info_timeout_ms(who->info, who->info_count),
+                                    .token = call_token(call, 0)};
+    call_check_part(exchange, call, kvx_begin_fence(exchange->kvx, &fence, base_clock_ns()));
+    exchange_leave_with(exchange, call);
+    return PMIX_SUCCESS;
+}
+
+pmix_status_t server_exchange_fence(struct server *server, const struct server_participants *who, const void *data,
                                     size_t bytes, pmix_modex_cbfunc_t done, void *arg)
 {
-    struct server_exchange *exchange = server->exchange;
-    struct kvx_range *ranges = ranges_of(server, procs, count);
-    struct call *call = ranges ? new_call(1, arg) : NULL;
+    struct call *call = call_new(1, arg);
     if (call) {
         call->kind = CALL_FENCE;
-        call->done.fence = done;
-        pthread_mutex_lock(&exchange->lock);
-        check_part(exchange, call, kvx_fence(exchange->kvx, ranges, count, data, bytes, token_of(call, 0)));
-        leave_with(exchange, call);
+        call->done.data = done;
+        call->collects = info_is_set(who->info, who->info_count, PMIX_COLLECT_DATA);
     }
-    base_free(AREA_LAUNCHER, ranges);
-    if (!ranges) return PMIX_ERR_BAD_PARAM;
-    return call ? PMIX_SUCCESS : PMIX_ERR_NOMEM;
+    return meet(server, SERVER_FENCE, who, call, data, bytes);
 }
 
-static bool is_directive(const char *key)
+pmix_status_t server_exchange_meet(struct server *server, enum server_meeting kind,
+                                   const struct server_participants *who, pmix_op_cbfunc_t done, void *arg)
 {
-    return !strncmp(key, "pmix", 4);
-}
-
-static void publish_one(struct server_exchange *exchange, struct call *call, size_t index, int rank,
-                        const pmix_info_t *info)
-{
-    pmix_byte_object_t bytes = {.bytes = NULL};
-    pmix_status_t status = pack_value(&info->value, &bytes);
-    uint64_t token = token_of(call, index);
-    if (status == PMIX_SUCCESS)
-        check_part(exchange, call, kvx_publish(exchange->kvx, rank, info->key, bytes.bytes, bytes.size, token));
-    else
-        end_part(exchange, call, status);
-    free(bytes.bytes);
-}
-
-pmix_status_t server_exchange_publish(struct server *server, int rank, const pmix_info_t info[], size_t count,
-                                      pmix_op_cbfunc_t done, void *arg)
-{
-    struct server_exchange *exchange = server->exchange;
-    struct call *call = new_call(count, arg);
-    if (!call) return PMIX_ERR_NOMEM;
-    call->kind = CALL_CHANGE;
-    call->done.change = done;
-    pthread_mutex_lock(&exchange->lock);
-    for (size_t i = 0; i < count; i++)
-        if (!is_directive(info[i].key)) publish_one(exchange, call, i, rank, &info[i]);
-    leave_with(exchange, call);
-    return PMIX_SUCCESS;
-}
-
-static size_t count_keys(char **keys)
-{
-    size_t count = 0;
-    while (keys && keys[count]) count++;
-    return count;
-}
-
-pmix_status_t server_exchange_lookup(struct server *server, char **keys, pmix_lookup_cbfunc_t done, void *arg)
-{
-    struct server_exchange *exchange = server->exchange;
-    size_t wanted = count_keys(keys);
-    struct call *call = wanted ? new_call(wanted, arg) : NULL;
-    if (!call) return wanted ? PMIX_ERR_NOMEM : PMIX_ERR_BAD_PARAM;
-    call->kind = CALL_LOOKUP;
-    call->done.lookup = done;
-    PMIX_PDATA_CREATE(call->found, wanted);
-    if (!call->found) {
-        base_free(AREA_LAUNCHER, call);
-        return PMIX_ERR_NOMEM;
+    struct call *call = call_new(1, arg);
+    if (call) {
+        call->kind = CALL_MEET;
+        call->done.change = done;
     }
-    for (size_t i = 0; i < wanted; i++) PMIX_LOAD_KEY(call->found[i].key, keys[i]);
-    pthread_mutex_lock(&exchange->lock);
-    for (size_t i = 0; i < wanted; i++)
-        check_part(exchange, call, kvx_lookup(exchange->kvx, keys[i], false, 0, 0, token_of(call, i)));
-    leave_with(exchange, call);
-    return PMIX_SUCCESS;
-}
-
-pmix_status_t server_exchange_unpublish(struct server *server, int rank, char **keys, pmix_op_cbfunc_t done, void *arg)
-{
-    struct server_exchange *exchange = server->exchange;
-    size_t count = keys ? count_keys(keys) : 1; /* one for all */
-    struct call *call = new_call(count, arg);
-    if (!call) return PMIX_ERR_NOMEM;
-    call->kind = CALL_CHANGE;
-    call->done.change = done;
-    pthread_mutex_lock(&exchange->lock);
-    for (size_t i = 0; i < count; i++)
-        check_part(exchange, call, kvx_unpublish(exchange->kvx, rank, keys ? keys[i] : NULL, token_of(call, i)));
-    leave_with(exchange, call);
-    return PMIX_SUCCESS;
+    return meet(server, kind, who, call, NULL, 0);
 }
 
 /* ---- What the daemon reports ---- */
@@ -401,35 +358,31 @@ pmix_status_t server_exchange_unpublish(struct server *server, int rank, char **
 static void leave_after(struct server_exchange *exchange, int code)
 {
     if (code == NCCLX_ERR_NO_MEM) give_up(exchange);
-    leave(exchange);
+    exchange_leave(exchange, false);
 }
 
 void server_exchange_rank_died(struct server *server, int rank)
 {
-    struct server_exchange *exchange = server->exchange;
-    pthread_mutex_lock(&exchange->lock);
-    leave_after(exchange, kvx_rank_died(exchange->kvx, rank));
+    exchange_enter(server->exchange);
+    leave_after(server->exchange, kvx_rank_died(server->exchange->kvx, rank));
 }
 
 int server_exchange_receive(struct server *server, int link, const void *data, size_t bytes)
 {
-    struct server_exchange *exchange = server->exchange;
-    pthread_mutex_lock(&exchange->lock);
-    int code = kvx_receive(exchange->kvx, link, data, bytes, base_clock_ns());
-    leave_after(exchange, code);
+    exchange_enter(server->exchange);
+    int code = kvx_receive(server->exchange->kvx, link, data, bytes, base_clock_ns());
+    leave_after(server->exchange, code);
     return code;
 }
 
 void server_exchange_link_lost(struct server *server, int link)
 {
-    struct server_exchange *exchange = server->exchange;
-    pthread_mutex_lock(&exchange->lock);
-    leave_after(exchange, kvx_link_lost(exchange->kvx, link));
+    exchange_enter(server->exchange);
+    leave_after(server->exchange, kvx_link_lost(server->exchange->kvx, link));
 }
 
 void server_exchange_tick(struct server *server)
 {
-    struct server_exchange *exchange = server->exchange;
-    pthread_mutex_lock(&exchange->lock);
-    leave_after(exchange, kvx_tick(exchange->kvx, base_clock_ns()));
+    exchange_enter(server->exchange);
+    leave_after(server->exchange, kvx_tick(server->exchange->kvx, base_clock_ns()));
 }

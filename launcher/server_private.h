@@ -17,8 +17,7 @@ enum server_note_kind { SERVER_ABORTED, SERVER_LOGGED, SERVER_SEND, SERVER_SIGNA
 struct server_note {
     struct server_note *next;
     enum server_note_kind kind;
-    int rank, code; /* SERVER_SEND: link and nothing; SERVER_SIGNAL: of whom, and the signal */
-    int asker;      /* SERVER_SIGNAL */
+    int rank, code; /* SERVER_SEND: the link and nothing; SERVER_SIGNAL: whom, and the signal */
     size_t bytes;
     char text[]; /* SERVER_SEND: the message; or a text that ends with 0 */
 };
@@ -40,6 +39,9 @@ struct server {
     struct server_note *first, **last;
     bool dispatching;
     struct server_exchange *exchange;
+    const struct message_launch *launch;
+    int link_count; /* children */
+    bool *closed;   /* of each link: 0 the parent, then the children; behind the lock */
 };
 
 /* The running server: PMIx hands no argument to its upcalls. */
@@ -47,22 +49,57 @@ extern struct server *server_running;
 
 /* The functions PMIx calls (server_upcalls.c). */
 pmix_server_module_t *server_upcalls(void);
-/* Fences and names (server_exchange.c). `done` may be called before these return PMIX_SUCCESS; with another status it
- * is not called. */
+
+/* ---- server_exchange.c, server_modex.c, server_names.c: what PMIx asks for, on its thread. `done` may be called
+ * before these return PMIX_SUCCESS; with another status it is not called. */
+
+enum server_meeting { SERVER_FENCE, SERVER_CONNECT, SERVER_DISCONNECT };
+
+struct server_participants {
+    const pmix_proc_t *procs;
+    size_t count;
+    const pmix_info_t *info; /* directives: a time limit, whether values are collected */
+    size_t info_count;
+};
+
 int server_exchange_create(struct server *server, const struct server_options *options);
 void server_exchange_free(struct server_exchange *exchange);
-pmix_status_t server_exchange_fence(struct server *server, const pmix_proc_t procs[], size_t count, const void *data,
+pmix_status_t server_exchange_fence(struct server *server, const struct server_participants *who, const void *data,
                                     size_t bytes, pmix_modex_cbfunc_t done, void *arg);
+/* Ends when all have come: kinds do not mix. */
+pmix_status_t server_exchange_meet(struct server *server, enum server_meeting kind,
+                                   const struct server_participants *who, pmix_op_cbfunc_t done, void *arg);
+/* All that a rank of another node has committed. */
+pmix_status_t server_exchange_modex(struct server *server, int rank, const pmix_info_t info[], size_t count,
+                                    pmix_modex_cbfunc_t done, void *arg);
 pmix_status_t server_exchange_publish(struct server *server, int rank, const pmix_info_t info[], size_t count,
                                       pmix_op_cbfunc_t done, void *arg);
-/* It does not wait for names that are not there yet. */
-pmix_status_t server_exchange_lookup(struct server *server, char **keys, pmix_lookup_cbfunc_t done, void *arg);
+pmix_status_t server_exchange_lookup(struct server *server, char **keys, const pmix_info_t info[], size_t count,
+                                     pmix_lookup_cbfunc_t done, void *arg);
 /* keys null: all that the rank has published. */
 pmix_status_t server_exchange_unpublish(struct server *server, int rank, char **keys, pmix_op_cbfunc_t done, void *arg);
+
+/* Ranks first .. last of these, each below rank_count; null when one of them is not in the job, or memory is short. */
+struct kvx_range *server_ranges(const struct server *server, const pmix_proc_t procs[], size_t count);
+
+/* On the daemon's thread. */
 void server_exchange_rank_died(struct server *server, int rank);
 int server_exchange_receive(struct server *server, int link, const void *data, size_t bytes);
 void server_exchange_link_lost(struct server *server, int link);
 void server_exchange_tick(struct server *server);
+
+/* ---- server_notices.c: what is told to all daemons ---- */
+
+/* A signal for these ranks. */
+pmix_status_t server_notice_signal(struct server *server, const pmix_proc_t procs[], size_t count, int number);
+/* An event that a rank of this node has raised. */
+pmix_status_t server_notice_event(struct server *server, pmix_status_t code, const pmix_proc_t *source,
+                                  pmix_data_range_t range, pmix_info_t info[], size_t count);
+/* Is it ours to read, and not the exchange's? */
+bool server_notice_is(const void *data, size_t bytes);
+int server_notice_receive(struct server *server, int link, const void *data, size_t bytes);
+void server_notice_link_lost(struct server *server, int link);
+
 /* Tells PMIx about the job and its ranks (server_job.c). */
 int server_register_job(const struct server_options *options);
 /* Queues a note; may be called on any thread. False: memory is short. */

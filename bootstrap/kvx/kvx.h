@@ -116,7 +116,8 @@ int kvx_fence(struct kvx *kvx, const struct kvx_range *ranges, size_t count, con
  * this call. timeout_ms 0: no limit. */
 int kvx_get(struct kvx *kvx, int rank, bool fresh, uint32_t timeout_ms, uint64_t now, uint64_t token);
 /* The value once it has the text `key`, with the zero at its end, in it. */
-int kvx_get_with(struct kvx *kvx, int rank, const char *key, uint32_t timeout_ms, uint64_t now, uint64_t token);
+int kvx_get_with(struct kvx *kvx, int rank, const char *key, bool fresh, uint32_t timeout_ms, uint64_t now,
+                 uint64_t token);
 /* Answers KVX_FETCH. KVX_OK or KVX_NOT_FOUND. Unknown tokens are those of operations that have ended meanwhile. */
 int kvx_fetched(struct kvx *kvx, int rank, uint64_t token, enum kvx_status status, const void *data, size_t bytes,
                 uint64_t now);

@@ -425,9 +425,11 @@ int kvx_get(struct kvx *kvx, int rank, bool fresh, uint32_t timeout_ms, uint64_t
     return get_here(kvx, &message, timeout_ms, now, token);
 }
 
-int kvx_get_with(struct kvx *kvx, int rank, const char *key, uint32_t timeout_ms, uint64_t now, uint64_t token)
+int kvx_get_with(struct kvx *kvx, int rank, const char *key, bool fresh, uint32_t timeout_ms, uint64_t now,
+                 uint64_t token)
 {
-    struct wire_message message = {.type = WIRE_GET, .subject = (uint32_t)rank, .owner = -1, .key = key};
+    struct wire_message message = {
+        .type = WIRE_GET, .subject = (uint32_t)rank, .flag = fresh, .owner = -1, .key = key};
     int code = check_name(kvx, -1, key);
     if (code) return code;
     message.key_bytes = strlen(key);

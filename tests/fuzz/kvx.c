@@ -43,7 +43,7 @@ static struct kvx *begin(struct kvx_map **map)
     if (kvx_get(kvx, 0, true, 0, 0, 5) || kvx_lookup(kvx, "name", true, 0, 0, 6)) abort();
     const struct kvx_fence limited = {
         .kind = 1, .ranges = below, .count = 2, .data = "late", .bytes = 4, .timeout_ms = 3, .token = 7};
-    if (kvx_begin_fence(kvx, &limited, 0) || kvx_get_with(kvx, 8, "key", 4, 0, 8)) abort();
+    if (kvx_begin_fence(kvx, &limited, 0) || kvx_get_with(kvx, 8, "key", false, 4, 0, 8)) abort();
     pump(kvx);
     return kvx;
 }

@@ -494,7 +494,7 @@ static void call_get(struct sim *sim, void *context, uint64_t rank, uint64_t lim
         operation->version = version;
         if (!timeout) timeout = 5;
         operation->deadline = sim_now(sim) + timeout * MILLISECOND;
-        demand(node, kvx_get_with(node->kvx, (int)rank, key, timeout, sim_now(sim), (uint64_t)(uintptr_t)operation));
+        demand(node, kvx_get_with(node->kvx, (int)rank, key, false, timeout, sim_now(sim), (uint64_t)(uintptr_t)operation));
         return;
     }
     demand(node, kvx_get(node->kvx, (int)rank, fresh, timeout, sim_now(sim), (uint64_t)(uintptr_t)operation));

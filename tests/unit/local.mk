@@ -121,7 +121,8 @@ tests_unit_launcher_message_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_launcher_message_LDADD = launcher/liblauncher.la $(UNIT_LIBS)
 
 unit_tests += tests/unit/server_exchange
-tests_unit_server_exchange_SOURCES = tests/unit/server_exchange.c launcher/server_exchange.c
+tests_unit_server_exchange_SOURCES = tests/unit/server_exchange.c launcher/server_calls.h \
+	launcher/server_exchange.c launcher/server_modex.c launcher/server_names.c
 tests_unit_server_exchange_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_server_exchange_LDADD = bootstrap/libkvx.la $(UNIT_LIBS)
 
