@@ -79,4 +79,7 @@ void daemon_drain_streams(struct daemon *daemon);
 void daemon_close_input(struct daemon_rank *rank);
 void daemon_forward_input(struct daemon *daemon, const void *data, size_t bytes);
 
+/* ncclxd_describe.c: `ncclxd --describe`, for ncclxrun --dry-run. The exit status; what is wrong goes to the reader. */
+int daemon_describe(const char *description);
+
 #endif

@@ -11,6 +11,7 @@
 #include <hwloc.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -89,8 +90,18 @@ struct start_rank {
     struct child_job job;
     char **variables;   /* from PMIx, malloc'ed */
     char **environment; /* with the program's variables; pointers only */
+    char gpu[MAP_GPU_BYTES + sizeof "CUDA_VISIBLE_DEVICES="];
     cpu_set_t *cpus;
 };
+
+/* The rank sees this one only. Numbers of our own are those of the PCI order; a list of the user's has his. */
+static void choose_gpu(struct start_rank *start, const char *gpu)
+{
+    if (!gpu) return;
+    snprintf(start->gpu, sizeof start->gpu, "CUDA_VISIBLE_DEVICES=%s", gpu);
+    environment_set(start->environment, start->gpu);
+    if (!getenv("CUDA_VISIBLE_DEVICES")) environment_set(start->environment, "CUDA_DEVICE_ORDER=PCI_BUS_ID");
+}
 
 static int prepare_environment(struct daemon *daemon, struct start_rank *start, const struct start_app *app)
 {
@@ -98,11 +109,12 @@ static int prepare_environment(struct daemon *daemon, struct start_rank *start, 
     if (code) return code;
     size_t added = 0;
     while (start->variables[added]) added++;
-    start->environment = base_calloc(AREA_LAUNCHER, (size_t)app->entries + added + 1, sizeof *start->environment);
+    start->environment = base_calloc(AREA_LAUNCHER, (size_t)app->entries + added + 3, sizeof *start->environment);
     if (!start->environment)
         return base_error(NCCLX_ERR_NO_MEM, "memory is short for the environment of rank %d", start->rank->rank);
     memcpy(start->environment, app->environment, (size_t)app->entries * sizeof *start->environment);
     memcpy(start->environment + app->entries, start->variables, added * sizeof *start->environment);
+    choose_gpu(start, daemon->launch.ranks[start->rank->rank].gpu);
     return NCCLX_SUCCESS;
 }
 

@@ -46,9 +46,22 @@ bool environment_is_foreign(const char *entry)
 
 bool environment_for_daemon(const char *entry)
 {
-    static const char *const starts[] = {
-        "PATH=",  "HOME=",  "USER=",         "LOGNAME=",      "TMPDIR=",        "LANG=",         "LC_", "TZ=",
-        "HWLOC_", "NCCLX_", "ASAN_OPTIONS=", "LSAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS=", NULL};
+    static const char *const starts[] = {"PATH=",
+                                         "HOME=",
+                                         "USER=",
+                                         "LOGNAME=",
+                                         "TMPDIR=",
+                                         "LANG=",
+                                         "LC_",
+                                         "TZ=",
+                                         "HWLOC_",
+                                         "NCCLX_",
+                                         "CUDA_VISIBLE_DEVICES=",
+                                         "ASAN_OPTIONS=",
+                                         "LSAN_OPTIONS=",
+                                         "UBSAN_OPTIONS=",
+                                         "TSAN_OPTIONS=",
+                                         NULL};
     return matches_any(entry, starts);
 }
 
@@ -63,6 +76,13 @@ static int set_entry(char **list, int count, const char *setting)
     }
     list[count] = (char *)(uintptr_t)setting;
     return count + 1;
+}
+
+void environment_set(char **list, const char *setting)
+{
+    int count = 0;
+    while (list[count]) count++;
+    list[set_entry(list, count, setting)] = NULL;
 }
 
 char **environment_compose(char *const *inherited, const char *const *settings, int setting_count)

@@ -336,9 +336,11 @@ int front_run(struct front *front)
 {
     front->status = -1;
     if (front_choose_hosts(front) || front_check_variables(front)) {
+        front->options.quiet = false; /* it is the user's request that is wrong */
         front_fail(front, FRONT_EXIT_USAGE, base_error_detail());
         return front->status;
     }
+    if (front->options.dry_run) return front_dry_run(front);
     if (open_loop(front))
         front_fail(front, FRONT_EXIT_USAGE, base_error_detail());
     else

@@ -50,12 +50,21 @@ void front_fail(struct front *front, int status, const char *text);
 /* front_hosts.c: the hosts of the job, from --hostfile, --host, Slurm's allocation, or this machine alone. */
 int front_choose_hosts(struct front *front);
 
+/* front_map.c: the map of the ranks over these nodes, in front->map, and what is to be displayed of it. */
+int front_map_ranks(struct front *front, const struct map_node *nodes, int node_count);
+/* Prints what `what` (bits of enum options_display) says. */
+void front_display(struct front *front, const struct map_node *nodes, int node_count, unsigned what, bool on_stdout);
+
+/* front_dry.c: maps and displays, and starts nothing. The exit status. */
+int front_dry_run(struct front *front);
+
 /* front_launch.c: from the daemon's description of its node to the launch order. */
 /* NCCLX_ERR_CONFIG: a bad value of an NCCLX_* variable, before anything is started. */
 int front_check_variables(const struct front *front);
 int front_launch(struct front *front, const struct message_hello *hello);
 
 /* front_daemon.c: starts and ends the daemon's process. */
+int front_find_daemon(const struct front *front, char *path, size_t bytes);
 int front_start_daemon(struct front *front, int *link_fd);
 /* The signal that has ended it, or 0. Leaves it to be waited for. */
 int front_daemon_signal(const struct front *front);

@@ -30,8 +30,9 @@ extern char **environ;
 
 /* Beside the launcher in a build tree, in libexec of the same prefix when installed (also when the prefix was moved),
  * else where it was configured. */
-static int find_daemon(char *path, size_t bytes)
+int front_find_daemon(const struct front *front, char *path, size_t bytes)
 {
+    (void)front;
     char self[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length > 0) {
@@ -78,7 +79,7 @@ static char **daemon_environment(void)
 int front_start_daemon(struct front *front, int *link_fd)
 {
     char path[PATH_MAX + 16], fd_text[16];
-    int ends[2], code = find_daemon(path, sizeof path);
+    int ends[2], code = front_find_daemon(front, path, sizeof path);
     if (code) return code;
     char **environment = daemon_environment();
     if (!environment) return base_error(NCCLX_ERR_NO_MEM, "memory is short for starting ncclxd");

@@ -9,31 +9,33 @@
 
 #include <stdlib.h>
 
-#define ALLOCATION "the allocation"
+extern char **environ;
 
 /* The hosts of the allocation that this process is in; slots are the tasks that were asked for, or else cpus. */
 static int read_allocation(struct hosts *hosts)
 {
-    const char *slots = getenv("SLURM_TASKS_PER_NODE");
-    if (!slots) slots = getenv("SLURM_JOB_CPUS_PER_NODE");
-    int code = hosts_parse_slurm(hosts, getenv("SLURM_JOB_NODELIST"), slots);
+    int code = hosts_parse_slurm(hosts, getenv("SLURM_JOB_NODELIST"), getenv("SLURM_TASKS_PER_NODE"),
+                                 getenv("SLURM_JOB_CPUS_PER_NODE"));
     return code ? code : hosts_finish(hosts, "SLURM_JOB_NODELIST");
 }
 
-/* --host picks hosts of the hostfile or of the allocation, or is the list itself. */
-static int apply_host_option(struct hosts *hosts, const char *text, const char *source, bool strict, bool *allocation)
+/* --host picks hosts of the source, or is the list itself: when there is no other, or when it names what is not part of
+ * the allocation. */
+static int apply_host_option(struct hosts *hosts, const char *text, const char *source, bool *allocation)
 {
     struct hosts wanted = {.count = 0};
     int code = hosts_parse(&wanted, "--host", text);
-    if (!code && !source && hosts_are_exclusions(&wanted))
-        code = base_error(NCCLX_ERR_ARG, "--host: '%.100s' leaves hosts out, but there is no list of hosts", text);
+    if (!code && *allocation && !hosts_include(hosts, &wanted)) {
+        *allocation = false;
+        source = NULL;
+    }
     if (!code && source) {
         code = hosts_restrict(hosts, source, &wanted, "--host");
         hosts_release(&wanted);
-        if (!code || strict) return code;
-        *allocation = false; /* hosts that are no part of the allocation may be meant */
-        code = hosts_parse(&wanted, "--host", text);
+        return code;
     }
+    if (!code && hosts_are_exclusions(&wanted))
+        code = base_error(NCCLX_ERR_ARG, "--host: '%.100s' leaves hosts out, but there is no list of hosts", text);
     if (!code) code = hosts_finish(&wanted, "--host");
     hosts_release(hosts);
     *hosts = wanted;
@@ -48,7 +50,7 @@ static int identify(struct front *front, bool allocation)
     lookup.facts.names_only = allocation;
     if (allocation && node) lookup.facts.own_name = node;
     if (!code && !front->hosts.count) code = hosts_parse(&front->hosts, "this machine", "localhost");
-    if (!code && hosts_want_lookup(&front->hosts, &lookup.facts)) {
+    if (!code && !front->options.dry_run && hosts_want_lookup(&front->hosts, &lookup.facts)) {
         code = host_lookup_names(&lookup, &front->hosts);
         if (lookup.late && front->options.verbose)
             front_say("the name service did not tell all hosts' addresses within %d s; names decide which are one",
@@ -59,23 +61,53 @@ static int identify(struct front *front, bool allocation)
     return code;
 }
 
+/* NCCLX_HOSTFILE, of the environment or of ncclx.conf; null: none. To be freed with base_free(AREA_LAUNCHER, ...). */
+static int configured_hostfile(char **path)
+{
+    struct base_config config;
+    int code = base_config_load(&config, environ);
+    *path = NULL;
+    if (code) return code;
+    if (config.value[CONFIG_HOSTFILE].text[0]) {
+        *path = base_strdup(AREA_LAUNCHER, config.value[CONFIG_HOSTFILE].text);
+        if (!*path) code = base_error(NCCLX_ERR_NO_MEM, "memory is short for the name of the hostfile");
+    }
+    base_config_release(&config);
+    return code;
+}
+
+static int read_hostfile(struct hosts *hosts, const char *path)
+{
+    int code = hostfile_read(hosts, path);
+    return code ? code : hosts_finish(hosts, path);
+}
+
+/* The list that --host picks from. `source` says what it is, null: there is none. */
+static int read_source(struct front *front, const char **source, bool *allocation)
+{
+    static char *configured;
+    int code;
+    *source = front->options.hostfile;
+    if (*source) return read_hostfile(&front->hosts, *source);
+    if (getenv("SLURM_JOB_ID") && getenv("SLURM_JOB_NODELIST")) {
+        *source = "the allocation";
+        *allocation = true;
+        return read_allocation(&front->hosts);
+    }
+    if ((code = configured_hostfile(&configured)) || !configured) return code;
+    *source = configured;
+    return read_hostfile(&front->hosts, configured);
+}
+
 int front_choose_hosts(struct front *front)
 {
     const struct options *options = &front->options;
-    const char *source = options->hostfile;
+    const char *source;
     bool allocation = false;
-    int code = NCCLX_SUCCESS;
-    if (source) {
-        if (!(code = hostfile_read(&front->hosts, source))) code = hosts_finish(&front->hosts, source);
-    } else if (getenv("SLURM_JOB_ID") && getenv("SLURM_JOB_NODELIST")) {
-        code = read_allocation(&front->hosts);
-        source = ALLOCATION;
-        allocation = true;
-    }
-    if (!code && options->hosts)
-        code = apply_host_option(&front->hosts, options->hosts, source, !allocation, &allocation);
+    int code = read_source(front, &source, &allocation);
+    if (!code && options->hosts) code = apply_host_option(&front->hosts, options->hosts, source, &allocation);
     if (!code) code = identify(front, allocation);
-    for (int i = 0; i < front->hosts.count && !code; i++)
+    for (int i = 0; i < front->hosts.count && !code && !options->dry_run; i++)
         if (!front->hosts.entries[i].local)
             code =
                 base_error(NCCLX_ERR_ARG, "host '%.100s' is not this machine; this release starts ranks on one machine",

@@ -35,32 +35,6 @@ int front_check_variables(const struct front *front)
     return code;
 }
 
-/* Ranks of each program; without -n one a slot. */
-static int *count_ranks(const struct front *front)
-{
-    int *ranks = base_calloc(AREA_LAUNCHER, (size_t)front->options.app_count, sizeof *ranks);
-    for (int i = 0; ranks && i < front->options.app_count; i++)
-        ranks[i] = front->options.apps[i].ranks ? front->options.apps[i].ranks : map_slots(&front->node);
-    return ranks;
-}
-
-static int map_ranks(struct front *front)
-{
-    const struct options *options = &front->options;
-    int *ranks = count_ranks(front);
-    if (!ranks) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the map");
-    struct map_request request = {.app_ranks = ranks,
-                                  .app_count = options->app_count,
-                                  .by = options->by,
-                                  .by_level = options->by_level,
-                                  .bind = options->bind,
-                                  .bind_level = options->bind_level,
-                                  .oversubscribe = options->oversubscribe};
-    int code = map_compute(&request, &front->node, 1, &front->map);
-    base_free(AREA_LAUNCHER, ranks);
-    return code;
-}
-
 /* Better said now than half way through. */
 static int check_limits(const struct front *front, const struct message_hello *hello)
 {
@@ -80,27 +54,6 @@ static int check_limits(const struct front *front, const struct message_hello *h
     if (front->options.input == OPTIONS_STDIN_RANK && front->options.input_rank >= ranks)
         return base_error(NCCLX_ERR_ARG, "--stdin: there is no rank %d among %d", front->options.input_rank, ranks);
     return NCCLX_SUCCESS;
-}
-
-static void display_map(struct front *front)
-{
-    front_say("map of %d rank%s: node %s, %d slot%s%s", front->map.rank_count, front->map.rank_count == 1 ? "" : "s",
-              front->node.name, map_slots(&front->node), map_slots(&front->node) == 1 ? "" : "s",
-              front->map.oversubscribed[0] ? ", oversubscribed" : "");
-    for (int i = 0; i < front->map.rank_count; i++) {
-        const struct map_rank *rank = &front->map.ranks[i];
-        front_say("  rank %d: node %s, local rank %d, program %d (%s), cpus %s", i, front->node.name, rank->local_rank,
-                  rank->app, front->options.apps[rank->app].argv[0], rank->cpus ? rank->cpus : "any");
-    }
-}
-
-static void report_bindings(struct front *front)
-{
-    for (int i = 0; i < front->map.rank_count; i++) {
-        const char *cpus = front->map.ranks[i].cpus;
-        front_say("rank %d on %s is %s%s", i, front->node.name, cpus ? "bound to cpus " : "not bound",
-                  cpus ? cpus : "");
-    }
 }
 
 /* "-x NAME" passes the launcher's value on: NAME=value. Null when it has none, or memory is short. */
@@ -202,12 +155,11 @@ int front_launch(struct front *front, const struct message_hello *hello)
     front->cpus = hello->cpus;
     front->node.cpus = hello->cpus;
     front->node.cpu_count = hello->cpu_count;
-    if ((code = map_ranks(front)) || (code = check_limits(front, hello))) return code;
+    if ((code = front_map_ranks(front, &front->node, 1)) || (code = check_limits(front, hello))) return code;
     front->pids = base_calloc(AREA_LAUNCHER, (size_t)front->map.rank_count, sizeof *front->pids);
     if (!front->pids) return base_error(NCCLX_ERR_NO_MEM, "memory is short for %d ranks", front->map.rank_count);
     if ((code = front_open_output(front))) return code;
-    if (front->options.display_map) display_map(front);
-    if (front->options.report_bindings) report_bindings(front);
+    front_display(front, &front->node, 1, front->options.display & ~(unsigned)OPTIONS_PIDS, false);
     front->running = front->map.rank_count;
     return send_order(front);
 }

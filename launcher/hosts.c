@@ -326,9 +326,10 @@ static bool take_counts(struct hosts *hosts, const char *text, bool set)
     return at == hosts->count;
 }
 
-int hosts_parse_slurm(struct hosts *hosts, const char *nodes, const char *slots)
+int hosts_parse_slurm(struct hosts *hosts, const char *nodes, const char *tasks, const char *cpus)
 {
     int code = hosts_parse(hosts, "SLURM_JOB_NODELIST", nodes);
+    const char *slots = tasks && take_counts(hosts, tasks, false) ? tasks : cpus;
     if (!code && slots && take_counts(hosts, slots, false)) take_counts(hosts, slots, true);
     return code;
 }
@@ -448,6 +449,16 @@ static int find(const struct hosts *hosts, const int *order, const struct hosts_
     label[length] = dot ? 0 : '.'; /* of a long name the short one, of a short name all that go on with a dot */
     label[length + 1] = 0;
     return find_only(hosts, order, label, length + 1);
+}
+
+bool hosts_include(const struct hosts *hosts, const struct hosts *wanted)
+{
+    int *order = hosts_sort(hosts);
+    bool all = order != NULL;
+    for (int i = 0; i < wanted->count && all; i++)
+        all = wanted->entries[i].excluded || find(hosts, order, &wanted->entries[i]) != FIND_NONE;
+    base_free(AREA_LAUNCHER, order);
+    return all;
 }
 
 static int several(const char *where, const struct hosts_entry *entry)

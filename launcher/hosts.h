@@ -39,9 +39,9 @@ int hosts_parse(struct hosts *hosts, const char *where, const char *text);
 /* One item of such a list; slots, gpus and topology (may be null) are what stood beside it, 0 or less: not given. */
 int hosts_add(struct hosts *hosts, const char *where, const char *item, size_t length, int slots, int gpus,
               const char *topology);
-/* Of Slurm: SLURM_JOB_NODELIST, and SLURM_TASKS_PER_NODE or SLURM_JOB_CPUS_PER_NODE as "2(x3),1"; a null or unfit
- * `slots` is no slots. */
-int hosts_parse_slurm(struct hosts *hosts, const char *nodes, const char *slots);
+/* Of Slurm: SLURM_JOB_NODELIST, and SLURM_TASKS_PER_NODE, or else SLURM_JOB_CPUS_PER_NODE, as "2(x3),1"; what is null
+ * or not for as many nodes is passed over. */
+int hosts_parse_slurm(struct hosts *hosts, const char *nodes, const char *tasks, const char *cpus);
 
 /* ---- One list ---------------------------------------------------------------------------------------------------- */
 
@@ -51,6 +51,8 @@ int hosts_finish(struct hosts *hosts, const char *where);
  * are finished but for wanted's exclusions, which stay in it. */
 int hosts_restrict(struct hosts *hosts, const char *source, struct hosts *wanted, const char *where);
 
+/* True when it has all that `wanted` names. */
+bool hosts_include(const struct hosts *hosts, const struct hosts *wanted);
 /* True when there is nothing in it but ^NAME. */
 bool hosts_are_exclusions(const struct hosts *hosts);
 

@@ -13,13 +13,16 @@ tree_sources = \
 	launcher/tree_wire.c
 noinst_LTLIBRARIES += launcher/liblauncher.la
 launcher_liblauncher_la_SOURCES = \
+	launcher/display.c launcher/display.h \
 	launcher/environment.c launcher/environment.h \
 	launcher/frame.c launcher/frame.h \
+	launcher/gpus.c launcher/gpus.h \
 	launcher/hostfile.c launcher/hostfile.h \
 	launcher/hosts.c launcher/hosts.h \
 	launcher/hosts_identity.c \
 	launcher/map.c launcher/map.h \
 	launcher/message.c launcher/message.h \
+	launcher/message_gpus.c launcher/message_gpus.h \
 	launcher/options.c launcher/options.h \
 	launcher/report.c launcher/report.h \
 	launcher/tree.h launcher/tree_private.h \
@@ -31,7 +34,9 @@ bin_PROGRAMS += launcher/ncclxrun
 launcher_ncclxrun_SOURCES = \
 	launcher/front.c launcher/front.h \
 	launcher/front_daemon.c \
+	launcher/front_dry.c \
 	launcher/front_hosts.c \
+	launcher/front_map.c \
 	launcher/front_launch.c \
 	launcher/front_signals.c \
 	launcher/host_lookup.c launcher/host_lookup.h \
@@ -53,8 +58,10 @@ launcher_ncclxd_SOURCES = \
 	launcher/daemon.c launcher/daemon.h \
 	launcher/daemon_start.c \
 	launcher/daemon_streams.c \
+	launcher/gpus_discover.c \
 	launcher/link.c launcher/link.h \
 	launcher/ncclxd.c \
+	launcher/ncclxd_describe.c \
 	launcher/scratch.c launcher/scratch.h \
 	launcher/server.c launcher/server.h launcher/server_private.h \
 	launcher/server_calls.h launcher/server_exchange.c launcher/server_modex.c launcher/server_names.c \

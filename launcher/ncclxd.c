@@ -97,6 +97,7 @@ int main(int argc, char **argv)
 {
     int link_fd, guard_pipe[2];
     char scratch[256];
+    if (argc > 1 && argc < 4 && !strcmp(argv[1], "--describe")) return daemon_describe(argv[2]);
     if (argc != 5 || strcmp(argv[1], "--link") || strcmp(argv[3], "--job") || !read_descriptor(argv[2], &link_fd) ||
         !is_job_name(argv[4])) {
         fprintf(stderr, "ncclxd: is started by ncclxrun only\n");

@@ -84,19 +84,44 @@ static int apply_directory(struct parse *parse, const char *value)
     return NCCLX_SUCCESS;
 }
 
-static int apply_map_by(struct parse *parse, const char *value)
+#define OPTIONS_PLACES "slot, node, gpu, hwthread, core, l2cache, l3cache, numa, package, socket"
+
+static bool read_place(struct options *options, const char *value)
 {
     int level = map_level_find(value);
     if (!strcmp(value, "slot")) {
-        parse->options->by = MAP_BY_SLOT;
+        options->by = MAP_BY_SLOT;
     } else if (!strcmp(value, "node")) {
-        parse->options->by = MAP_BY_NODE;
+        options->by = MAP_BY_NODE;
+    } else if (!strcmp(value, "gpu")) {
+        options->by = MAP_BY_GPU;
     } else if (level >= 0) {
-        parse->options->by = MAP_BY_OBJECT;
-        parse->options->by_level = (enum map_level)level;
+        options->by = MAP_BY_OBJECT;
+        options->by_level = (enum map_level)level;
     } else {
-        return bad_value(parse, value, "one of slot, node, hwthread, core, l2cache, l3cache, numa, package, socket");
+        return false;
     }
+    return true;
+}
+
+/* PLACE, or ppr:N:PLACE as mpirun has it: processes per resource. */
+static int apply_map_by(struct parse *parse, const char *value)
+{
+    const char *place = value;
+    char number[16];
+    long per = 0;
+    if (!strncmp(value, "ppr:", 4)) {
+        size_t digits = strcspn(value + 4, ":");
+        if (digits >= sizeof number || value[4 + digits] != ':')
+            return bad_value(parse, value, "ppr:N:PLACE, such as ppr:2:node");
+        memcpy(number, value + 4, digits);
+        number[digits] = 0;
+        place = value + 4 + digits + 1;
+        if (!read_integer(number, 1, MAP_MAX_RANKS, &per) || !strcmp(place, "slot"))
+            return bad_value(parse, value, "ppr:N:PLACE, such as ppr:2:node");
+    }
+    parse->options->per = (int)per;
+    if (!read_place(parse->options, place)) return bad_value(parse, value, "one of " OPTIONS_PLACES ", or ppr:N:PLACE");
     return NCCLX_SUCCESS;
 }
 
@@ -117,14 +142,41 @@ static int apply_bind_to(struct parse *parse, const char *value)
 static int apply_report_bindings(struct parse *parse, const char *value)
 {
     (void)value;
-    parse->options->report_bindings = true;
+    parse->options->display |= OPTIONS_BINDINGS;
     return NCCLX_SUCCESS;
 }
 
 static int apply_display(struct parse *parse, const char *value)
 {
-    if (strcmp(value, "map")) return bad_value(parse, value, "something to display: map");
-    parse->options->display_map = true;
+    static const char *const names[] = {"allocation", "map", "bindings", "pids"};
+    for (const char *at = value;; at++) {
+        size_t length = strcspn(at, ","), i = 0;
+        while (i < 4 && (strlen(names[i]) != length || memcmp(at, names[i], length))) i++;
+        if (i == 4) return bad_value(parse, value, "a list of things to display: allocation, map, bindings, pids");
+        parse->options->display |= 1U << i;
+        at += length;
+        if (!*at) return NCCLX_SUCCESS;
+    }
+}
+
+static int apply_dry_run(struct parse *parse, const char *value)
+{
+    (void)value;
+    parse->options->dry_run = true;
+    return NCCLX_SUCCESS;
+}
+
+static int apply_topology(struct parse *parse, const char *value)
+{
+    if (!*value) return bad_value(parse, value, "a file of hwloc or a description such as 'package:2 core:4 pu:2'");
+    parse->options->topology = value;
+    return NCCLX_SUCCESS;
+}
+
+static int apply_show_progress(struct parse *parse, const char *value)
+{
+    (void)value;
+    parse->options->show_progress = true;
     return NCCLX_SUCCESS;
 }
 
@@ -235,13 +287,18 @@ static const struct option option_table[] = {
     {"--wdir", "DIR", apply_directory, "start the ranks of this program in DIR"},
     {"--host -H", "NAME[:SLOTS],...", apply_hosts,
      "hosts to use, also node[01-16]:4; of a hostfile these only, or all but ^NAME"},
-    {"--hostfile --machinefile", "FILE", apply_hostfile, "hosts to use, one a line: NAME slots=N; - for standard input"},
+    {"--hostfile --machinefile", "FILE", apply_hostfile,
+     "hosts to use, one a line: NAME slots=N; - for standard input"},
     {"--map-by", "PLACE", apply_map_by,
-     "slot (default), node, hwthread, core, l2cache, l3cache, numa, package or socket"},
+     "slot (default), node, gpu, hwthread, core, l2cache, l3cache, numa, package or socket; ppr:N:PLACE for N each"},
     {"--bind-to", "PLACE", apply_bind_to,
      "none, hwthread, core, l2cache, l3cache, numa, package or socket; default: numa, none when oversubscribed"},
     {"--report-bindings", NULL, apply_report_bindings, "print the cpus each rank is bound to"},
-    {"--display", "map", apply_display, "print which rank runs where"},
+    {"--display", "WHAT,...", apply_display,
+     "print allocation, map (which rank runs where), bindings, or pids once ranks run"},
+    {"--dry-run", NULL, apply_dry_run, "print the map, or what --display says, and start nothing"},
+    {"--topology", "DESCRIPTION", apply_topology,
+     "with --dry-run: what hosts are made of, a file of hwloc or 'package:2 core:4 pu:2'"},
     {"--oversubscribe", NULL, apply_oversubscribe, "allow more ranks than slots (default)"},
     {"--no-oversubscribe", NULL, apply_no_oversubscribe, "more ranks than slots are an error"},
     {"--tag-output", NULL, apply_tag_output, "begin each line with [RANK]<stdout> or [RANK]<stderr>"},
@@ -250,6 +307,8 @@ static const struct option option_table[] = {
     {"--stdin", "RANK", apply_stdin, "who reads standard input: a rank (default 0), all or none"},
     {"--timeout", "SECONDS", apply_timeout, "end the job after this time, exit status 124"},
     {"--kill-grace", "SECONDS", apply_kill_grace, "time between TERM and KILL when the job is ended (default 5)"},
+    {"--show-progress", NULL, apply_show_progress,
+     "say how far a start is, also when it is fast or no terminal looks on"},
     {"--quiet -q", NULL, apply_quiet, "no messages about ranks; the exit status tells"},
     {"--verbose -v", NULL, apply_verbose, "say each step"},
     {"--version -V", NULL, apply_version, "print the version and exit"},
@@ -335,9 +394,11 @@ static int parse_app(struct options *options, int argc, char **argv, int *at)
     return NCCLX_SUCCESS;
 }
 
-/* With several programs each says how many ranks it wants. */
+/* Options that need others: with several programs each says how many ranks it wants. */
 static int check_apps(const struct options *options)
 {
+    if (options->topology && !options->dry_run)
+        return base_error(NCCLX_ERR_ARG, "--topology describes hosts for --dry-run; real ones are what they are");
     for (int i = 0; options->app_count > 1 && i < options->app_count; i++)
         if (options->apps[i].ranks == 0)
             return base_error(NCCLX_ERR_ARG, "program %d (%.100s) needs its own -n", i + 1, options->apps[i].argv[0]);

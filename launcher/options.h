@@ -10,6 +10,8 @@
 #include <stdio.h>
 
 enum options_action { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_VERSION };
+/* What --display prints, as bits. */
+enum options_display { OPTIONS_ALLOCATION = 1, OPTIONS_MAP = 2, OPTIONS_BINDINGS = 4, OPTIONS_PIDS = 8 };
 enum options_stdin { OPTIONS_STDIN_RANK, OPTIONS_STDIN_ALL, OPTIONS_STDIN_NONE };
 
 /* One program of the job; several are separated by ":". All texts point into argv. */
@@ -27,11 +29,14 @@ struct options {
     struct options_app *apps;
     int app_count;
     const char *hosts, *hostfile;
+    const char *topology; /* of hosts that are only described */
     enum map_by by;
     enum map_level by_level;
+    int per; /* ranks for each node, object or GPU; 0: not given */
     enum map_bind bind;
     enum map_level bind_level;
-    bool oversubscribe, report_bindings, display_map;
+    bool oversubscribe, dry_run, show_progress;
+    unsigned display; /* enum options_display */
     bool tag_output, timestamp, quiet, verbose;
     const char *output_directory;
     enum options_stdin input;

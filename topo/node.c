@@ -34,6 +34,7 @@ static int load(hwloc_topology_t topology)
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (kinds[i].type != HWLOC_OBJ_PU && kinds[i].type != HWLOC_OBJ_NUMANODE && kinds[i].type != HWLOC_OBJ_MACHINE)
             hwloc_topology_set_type_filter(topology, kinds[i].type, HWLOC_TYPE_FILTER_KEEP_ALL);
+    if (getenv("HWLOC_XMLFILE")) hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT); /* for GPUs */
     if (hwloc_topology_load(topology)) return base_error(NCCLX_ERR_LIMIT, "hwloc cannot discover this machine: %s", strerror(errno));
     /* hwloc goes on with the real machine when the synthetic one makes no sense. */
     const char *synthetic = getenv("HWLOC_SYNTHETIC");
@@ -75,6 +76,11 @@ void topo_node_release(struct topo_node *node)
     if (!node) return;
     hwloc_topology_destroy(node->topology);
     base_free(AREA_TOPO, node);
+}
+
+bool topo_node_is_this(const struct topo_node *node)
+{
+    return hwloc_topology_is_thissystem(node->topology);
 }
 
 void *topo_node_hwloc(const struct topo_node *node)

@@ -32,6 +32,11 @@ int topo_node_count(const struct topo_node *node, enum topo_object object);
 int topo_node_cpus(const struct topo_node *node, enum topo_object object, int index, char *list, size_t bytes);
 /* Binds the calling thread (and what it will exec) to a cpu list. Binding outside the allowed cpus is ERR_ARG. */
 int topo_node_bind(const struct topo_node *node, const char *list);
+/* False when the environment describes another machine. */
+bool topo_node_is_this(const struct topo_node *node);
+/* How many GPUs there are, at most `room`: in the order of their PCI addresses, the number of the NUMA node (of those with cpus) that
+ * each is near, or -1. */
+int topo_node_gpus(const struct topo_node *node, int *numa, int room);
 /* The hwloc topology, for PMIx which wants it loaded: a hwloc_topology_t as void *. */
 void *topo_node_hwloc(const struct topo_node *node);
 /* A drawing of the node, indented lines, to be freed with base_free(AREA_TOPO, ...). */

@@ -1,5 +1,6 @@
 /* frames.c - what ncclxrun and ncclxd send each other, read by either. */
 #include "launcher/message.h"
+#include "launcher/message_gpus.h"
 #include "runtime/base/base.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -53,6 +54,18 @@ static void check_exited(const struct frame *frame)
     if (!message_read_exited(frame, &exited) && exited.rank < 0) abort();
 }
 
+static void check_gpus(const struct frame *frame)
+{
+    struct frame_reader reader;
+    int count;
+    frame_read(&reader, frame);
+    struct map_gpu *gpus = message_get_gpus(&reader, &count);
+    for (int i = 0; i < count; i++)
+        if (!touch(gpus[i].id) || gpus[i].numa < -1) abort();
+    if (reader.failed && (gpus || count)) abort();
+    base_free(AREA_LAUNCHER, gpus);
+}
+
 /* Whatever the header says, so that changes of the payload's length reach the readers too. */
 static void check_payload(const uint8_t *data, size_t bytes)
 {
@@ -61,6 +74,7 @@ static void check_payload(const uint8_t *data, size_t bytes)
     check_hello(&frame);
     check_launch(&frame);
     check_exited(&frame);
+    check_gpus(&frame);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

@@ -67,7 +67,7 @@ static void pick(const char *list, const char *wanted)
 static void read_slurm(const char *nodes, const char *slots)
 {
     struct hosts hosts = {.count = 0};
-    int code = hosts_parse_slurm(&hosts, nodes, slots);
+    int code = hosts_parse_slurm(&hosts, nodes, slots, "2(x4)");
     accept(code ? code : hosts_finish(&hosts, "s"), &hosts);
 }
 

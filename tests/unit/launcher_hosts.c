@@ -226,28 +226,31 @@ static void test_slurm(void **state)
 {
     (void)state;
     static const struct {
-        const char *nodes, *slots, *wanted;
+        const char *nodes, *slots, *wanted, *cpus;
     } lists[] = {
-        {"n[1-4]", "2(x3),1", "n1:2 n2:2 n3:2 n4:1"},
-        {"n1", "16", "n1:16"},
-        {"tux[01-02],login", "4(x2),1", "tux01:4 tux02:4 login:1"},
-        {"a[1-2]b[1-2]", "1,2,3,4", "a1b1:1 a1b2:2 a2b1:3 a2b2:4"},
-        {"n[1-2]", NULL, "n1 n2"},
-        {"n[1-2]", "1", "n1 n2"}, /* of a step: not for these nodes */
-        {"n[1-2]", "1(x3)", "n1 n2"},
-        {"n[1-2]", "1(x", "n1 n2"},
-        {"n[1-2]", "x", "n1 n2"},
-        {"n[1-2]", "0(x2)", "n1 n2"},
-        {"n[1-2]", "99999999999(x2)", "n1 n2"},
+        {"n[1-4]", "2(x3),1", "n1:2 n2:2 n3:2 n4:1", NULL},
+        {"n1", "16", "n1:16", NULL},
+        {"tux[01-02],login", "4(x2),1", "tux01:4 tux02:4 login:1", NULL},
+        {"a[1-2]b[1-2]", "1,2,3,4", "a1b1:1 a1b2:2 a2b1:3 a2b2:4", NULL},
+        {"n[1-2]", NULL, "n1 n2", NULL},
+        {"n[1-2]", "1", "n1 n2", NULL}, /* of a step: not for these nodes */
+        {"n[1-2]", "1", "n1:3 n2:5", "3,5"},
+        {"n[1-2]", "4(x2)", "n1:4 n2:4", "3,5"},
+        {"n[1-2]", NULL, "n1 n2", "3"},
+        {"n[1-2]", "1(x3)", "n1 n2", NULL},
+        {"n[1-2]", "1(x", "n1 n2", NULL},
+        {"n[1-2]", "x", "n1 n2", NULL},
+        {"n[1-2]", "0(x2)", "n1 n2", NULL},
+        {"n[1-2]", "99999999999(x2)", "n1 n2", NULL},
     };
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
         struct hosts hosts = {.count = 0};
-        assert_int_equal(hosts_parse_slurm(&hosts, lists[i].nodes, lists[i].slots), NCCLX_SUCCESS);
+        assert_int_equal(hosts_parse_slurm(&hosts, lists[i].nodes, lists[i].slots, lists[i].cpus), NCCLX_SUCCESS);
         assert_string_equal(show(&hosts), lists[i].wanted);
         hosts_release(&hosts);
     }
     struct hosts hosts = {.count = 0};
-    assert_int_equal(hosts_parse_slurm(&hosts, "n[1-", "1"), NCCLX_ERR_ARG);
+    assert_int_equal(hosts_parse_slurm(&hosts, "n[1-", "1", NULL), NCCLX_ERR_ARG);
     assert_non_null(strstr(base_error_detail(), "SLURM_JOB_NODELIST"));
     hosts_release(&hosts);
 }
@@ -353,7 +356,7 @@ static void test_names_of_a_batch_system(void **state)
     (void)state;
     struct hosts hosts = {.count = 0};
     struct hosts_facts facts = {.own_name = "n2", .names_only = true};
-    assert_int_equal(hosts_parse_slurm(&hosts, "n[1-3]", "1(x3)"), NCCLX_SUCCESS);
+    assert_int_equal(hosts_parse_slurm(&hosts, "n[1-3]", "1(x3)", NULL), NCCLX_SUCCESS);
     assert_false(hosts_want_lookup(&hosts, &facts));
     assert_int_equal(hosts_identify(&hosts, &facts), NCCLX_SUCCESS);
     assert_string_equal(show(&hosts), "n1:1 n2:1* n3:1");

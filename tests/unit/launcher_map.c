@@ -1,10 +1,13 @@
 /* launcher_map.c - where ranks go and what they are bound to, on described nodes. */
+#include "launcher/gpus.h"
 #include "launcher/map.h"
+#include "launcher/message_gpus.h"
 #include "runtime/base/base.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -220,6 +223,83 @@ static void test_gpus(void **state)
     assert_non_null(strstr(base_error_detail(), "by GPU: there is none on n"));
 }
 
+/* "id/numa", separated by blanks. */
+static void check_gpus(struct map_gpu *gpus, int count, const char *wanted)
+{
+    char text[256] = "";
+    for (int i = 0; i < count; i++) {
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "%s%s/%d", i ? " " : "", gpus[i].id, gpus[i].numa);
+    }
+    assert_string_equal(text, wanted);
+    assert_int_equal(gpus != NULL, count > 0);
+    base_free(AREA_LAUNCHER, gpus);
+}
+
+/* CUDA_VISIBLE_DEVICES on a node with three GPUs near NUMA nodes 0, 1 and 1, and on one where none are seen. */
+static void test_lists_of_gpus(void **state)
+{
+    (void)state;
+    static const int numa[] = {0, 1, 1};
+    static const struct {
+        const char *list;
+        int found;
+        const char *wanted;
+    } lists[] = {
+        {"0,1,2", 3, "0/0 1/1 2/1"},
+        {"2,0", 3, "2/1 0/0"},
+        {" 2 , 0 ", 3, "2/1 0/0"},
+        {"", 3, ""},
+        {"-1", 3, ""},
+        {"1,-1,2", 3, "1/1"},
+        {"1,3,2", 3, "1/1"},
+        {"1,x", 3, "1/1"},
+        {"1,,2", 3, "1/1"},
+        {"99999999999999999999", 3, ""},
+        {"GPU-12ab,MIG-34cd", 3, "GPU-12ab/-1 MIG-34cd/-1"},
+        {"GPU-", 3, ""},
+        {"5,7", 0, "5/-1 7/-1"},
+        {"none", 0, ""},
+    };
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        int count;
+        struct map_gpu *gpus = gpus_parse(lists[i].list, numa, lists[i].found, &count);
+        check_gpus(gpus, count, lists[i].wanted);
+    }
+    struct map_gpu found[] = {{"4", 1}};
+    check_gpus(gpus_make(found, 1, 3, 2), 3, "4/1 1/0 2/1");
+    check_gpus(gpus_make(NULL, 0, 2, 0), 2, "0/-1 1/-1");
+    check_gpus(gpus_make(found, 1, 0, 2), 0, "");
+}
+
+static void test_gpus_in_a_message(void **state)
+{
+    (void)state;
+    static const struct map_gpu gpus[] = {{"0", -1}, {"GPU-x", 3}};
+    struct frame_writer writer;
+    struct frame frame;
+    struct frame_reader reader;
+    int count;
+    frame_begin(&writer, MESSAGE_GPUS);
+    message_put_gpus(&writer, gpus, 2);
+    message_put_gpus(&writer, NULL, 0);
+    assert_int_equal(frame_finish(&writer), NCCLX_SUCCESS);
+    assert_int_equal(frame_parse(writer.data, writer.used, &frame), NCCLX_SUCCESS);
+    frame_read(&reader, &frame);
+    struct map_gpu *back = message_get_gpus(&reader, &count);
+    check_gpus(back, count, "0/-1 GPU-x/3");
+    assert_null(message_get_gpus(&reader, &count));
+    assert_true(frame_read_all(&reader));
+    for (size_t cut = 0; cut < frame.bytes - 4; cut++) { /* shortened, it is refused */
+        struct frame shorter = frame;
+        shorter.bytes = cut;
+        frame_read(&reader, &shorter);
+        assert_null(message_get_gpus(&reader, &count));
+        assert_false(frame_read_all(&reader));
+    }
+    frame_release(&writer);
+}
+
 /* 100,000 ranks on nodes of two kinds: lists of cpus are made once a kind. */
 static void test_many(void **state)
 {
@@ -267,6 +347,8 @@ int main(void)
         cmocka_unit_test(test_more_ranks_than_parts),
         cmocka_unit_test(test_per),
         cmocka_unit_test(test_gpus),
+        cmocka_unit_test(test_lists_of_gpus),
+        cmocka_unit_test(test_gpus_in_a_message),
         cmocka_unit_test(test_many),
         cmocka_unit_test(test_names),
     };
