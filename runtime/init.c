@@ -1,5 +1,6 @@
 /* init.c - joining and leaving the job. */
 #include "runtime/api.h"
+#include "runtime/debugger.h"
 #include "bootstrap/bootstrap.h"
 #include "coll/coll.h"
 #include "osc/osc.h"
@@ -59,6 +60,7 @@ static int start_rank(struct ncclx_rt *rt, int level)
     int error = base_process_init();
     if (!error) error = bootstrap_init(rt);
     if (error) return error;
+    if ((error = debugger_wait(rt))) return error;
     base_rt_configure(rt);
     rt->thread_level = level >= 0 ? level : (int)rt->config.value[CONFIG_THREAD_LEVEL].number;
     error = start_layers(rt);

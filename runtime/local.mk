@@ -5,6 +5,7 @@ libncclx_core_la_SOURCES += \
 	runtime/collectives_check.c \
 	runtime/comm.c \
 	runtime/comm_create.c \
+	runtime/debugger.c runtime/debugger.h \
 	runtime/errhandler.c \
 	runtime/group.c runtime/group.h \
 	runtime/group_api.c \

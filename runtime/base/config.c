@@ -30,6 +30,8 @@ static const struct base_config_entry table[CONFIG_COUNT] = {
     [CONFIG_TIMEOUT] = {"NCCLX_TIMEOUT", CONFIG_SECONDS, "0", 0, 1e9, NULL, "deadline of every blocking call, in seconds; 0 for none"},
     [CONFIG_CHECK] = {"NCCLX_CHECK", CONFIG_BOOL, "off", 0, 1, NULL,
                       "ranks compare what they call before each collective; what differs is an error instead of a hang"},
+    [CONFIG_DEBUG_WAIT] = {"NCCLX_DEBUG_WAIT", CONFIG_STRING, "", 0, 0, NULL,
+                           "ranks that wait in ncclx_init until a debugger attaches: all, or a list such as 0,3-5; empty for none"},
     [CONFIG_HOSTFILE] = {"NCCLX_HOSTFILE", CONFIG_STRING, "", 0, 0, NULL,
                          "file of hosts that ncclxrun uses when neither --hostfile nor an allocation says which; empty for none"},
     [CONFIG_THREAD_LEVEL] = {"NCCLX_THREAD_LEVEL", CONFIG_ENUM, "single", 0, 0, "single|funneled|serialized|multiple",
