@@ -286,6 +286,7 @@ static int on_frame(void *arg, const struct frame *frame)
     }
     case MESSAGE_DUMP:
         if (daemon->server) server_dump(daemon->server);
+        daemon_tell_where(daemon);
         return NCCLX_SUCCESS;
     case MESSAGE_INPUT:
         data = frame_get_bytes(&reader, &bytes);

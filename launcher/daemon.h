@@ -79,6 +79,9 @@ void daemon_drain_streams(struct daemon *daemon);
 void daemon_close_input(struct daemon_rank *rank);
 void daemon_forward_input(struct daemon *daemon, const void *data, size_t bytes);
 
+/* daemon_where.c: tells of each rank that cannot tell itself what its process does. */
+void daemon_tell_where(struct daemon *daemon);
+
 /* ncclxd_describe.c: `ncclxd --describe`, for ncclxrun --dry-run. The exit status; what is wrong goes to the reader. */
 int daemon_describe(const char *description);
 

@@ -72,9 +72,9 @@ static void add_rank(struct node_ranks *ranks, int rank)
     ranks->first = ranks->last = rank;
 }
 
-/* Ranks node by node: `next` of each rank is the next of its node. */
-static void display_nodes(const struct display *display, const int *first, const int *next)
+static void display_nodes(const struct display *display, const int *first, const int *next, const pid_t *pids)
 {
+    (void)pids;
     for (int i = 0; i < display->node_count; i++) {
         struct node_ranks ranks = {.first = -1, .last = -1};
         int slots = map_slots(&display->nodes[i]), count = display->map->local_size[i];
@@ -85,7 +85,10 @@ static void display_nodes(const struct display *display, const int *first, const
     }
 }
 
-static void display_by_node(const struct display *display)
+/* Calls `each` with the ranks of each node as lists: `first` of a node, and `next` of each rank; -1 ends them. */
+static void visit_nodes(const struct display *display,
+                        void (*each)(const struct display *, const int *, const int *, const pid_t *),
+                        const pid_t *pids)
 {
     const struct map *map = display->map;
     int *first = base_alloc(AREA_LAUNCHER, (size_t)display->node_count * sizeof *first);
@@ -95,7 +98,7 @@ static void display_by_node(const struct display *display)
         next[rank] = first[map->ranks[rank].node];
         first[map->ranks[rank].node] = rank;
     }
-    if (first && next) display_nodes(display, first, next);
+    if (first && next) each(display, first, next, pids);
     base_free(AREA_LAUNCHER, first);
     base_free(AREA_LAUNCHER, next);
 }
@@ -105,7 +108,7 @@ void display_map(const struct display *display)
     const struct map *map = display->map;
     print(display, "map of %d rank%s on %d node%s", map->rank_count, plural(map->rank_count), display->node_count,
           plural(display->node_count));
-    display_by_node(display);
+    visit_nodes(display, display_nodes, NULL);
     for (int i = 0; i < map->rank_count; i++) {
         const struct map_rank *rank = &map->ranks[i];
         print(display, "  rank %d: node %s, local rank %d, program %d (%.200s), cpus %.1000s%s%s", i,
@@ -132,4 +135,27 @@ void display_pids(const struct display *display, const pid_t *pids)
         print(display, "rank %d on %s is process %d (%.200s)", i, display->nodes[rank->node].name, (int)pids[i],
               display->programs[rank->app]);
     }
+}
+
+/* As many to a line as fit. */
+static void display_running(const struct display *display, const int *first, const int *next, const pid_t *pids)
+{
+    for (int i = 0; i < display->node_count; i++) {
+        char line[160] = "";
+        size_t used = 0;
+        for (int rank = first[i]; rank >= 0; rank = next[rank]) {
+            if (pids[rank] <= 0) continue;
+            used += (size_t)snprintf(line + used, sizeof line - used, "%srank %d is process %d", used ? ", " : "", rank,
+                                     (int)pids[rank]);
+            if (used < sizeof line - 48) continue;
+            print(display, "on %s: %s", display->nodes[i].name, line);
+            used = 0;
+        }
+        if (used) print(display, "on %s: %s", display->nodes[i].name, line);
+    }
+}
+
+void display_places(const struct display *display, const pid_t *pids)
+{
+    visit_nodes(display, display_running, pids);
 }

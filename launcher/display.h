@@ -26,4 +26,7 @@ void display_bindings(const struct display *display);
 /* The processes, as what attaches to them wants to know. */
 void display_pids(const struct display *display, const pid_t *pids);
 
+/* The same for a glance: those that run, host by host. */
+void display_places(const struct display *display, const pid_t *pids);
+
 #endif

@@ -4,6 +4,7 @@
 
 #include "launcher/front.h"
 
+#include "launcher/front_progress.h"
 #include "launcher/report.h"
 #include "runtime/base/base.h"
 
@@ -69,6 +70,7 @@ static int on_hello(struct front *front, const struct frame *frame)
         end_loop(front);
         return NCCLX_SUCCESS;
     }
+    front_progress_host(front->progress, 0);
     if (front->options.verbose)
         front_say("ncclxd on %s: %d cpus, files in %s", hello.node, hello.cpu_count, hello.scratch);
     if (front_launch(front, &hello)) {
@@ -92,6 +94,8 @@ static int on_started(struct front *front, const struct frame *frame)
         front->pids[rank] = (pid_t)pid;
     }
     if (front->options.verbose) front_say("%u of %d ranks started", count, front->map.rank_count);
+    front_progress_ranks(front->progress, (int)count, front->map.rank_count);
+    front_display(front, &front->node, 1, front->options.display & OPTIONS_PIDS, false);
     return frame_read_all(&reader) ? NCCLX_SUCCESS : message_malformed(frame);
 }
 
@@ -117,6 +121,7 @@ static int on_exited(struct front *front, const struct frame *frame)
     if (code) return code;
     if (exited.rank >= front->map.rank_count) return message_malformed(frame);
     front->running--;
+    front->pids[exited.rank] = 0;
     report_exit(&exited, front->node.name, text, sizeof text);
     if (report_is_failure(&exited)) {
         size_t used = strlen(text);
@@ -302,7 +307,7 @@ static void on_timeout(evutil_socket_t fd, short what, void *arg)
         snprintf(text, sizeof text, "the job ran longer than %g seconds (--timeout): ending it",
                  (double)front->options.timeout_ns / 1e9);
         front_fail(front, FRONT_EXIT_TIMEOUT, text);
-        link_send_empty(front->link, MESSAGE_DUMP);
+        front_ask_where(front);
         arm(front->timeout, FRONT_DUMP_NS);
         return;
     }
@@ -328,6 +333,7 @@ static int open_loop(struct front *front)
     front->patience = evtimer_new(front->base, on_impatience, front);
     if (!front->link || !front->timeout || !front->patience)
         return base_error(NCCLX_ERR_NO_MEM, "memory is short for the event loop");
+    front->progress = front_progress_open(front);
     if (front->options.timeout_ns) arm(front->timeout, front->options.timeout_ns);
     return NCCLX_SUCCESS;
 }
@@ -345,6 +351,7 @@ int front_run(struct front *front)
         front_fail(front, FRONT_EXIT_USAGE, base_error_detail());
     else
         event_base_dispatch(front->base);
+    front_progress_close(front->progress);
     link_close(front->link);
     if (front->daemon > 0) front_end_daemon(front);
     output_close(front->output);

@@ -15,6 +15,8 @@
 #define FRONT_EXIT_USAGE 2
 #define FRONT_EXIT_TIMEOUT 124
 
+struct front_progress;
+
 struct front {
     struct options options;
     struct hosts hosts; /* in the order of the list; at least one */
@@ -23,6 +25,7 @@ struct front {
     struct link *link;
     struct output *output;
     struct input *input;
+    struct front_progress *progress;
     struct map map;
     struct map_node node; /* in this release there is one */
     struct map_cpu *cpus;
@@ -72,6 +75,8 @@ int front_daemon_signal(const struct front *front);
 void front_end_daemon(struct front *front);
 
 /* front_signals.c */
+/* Says which ranks run, and lets them or their daemons say what they do. */
+void front_ask_where(struct front *front);
 int front_open_signals(struct front *front);
 
 #endif

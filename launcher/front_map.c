@@ -64,5 +64,6 @@ void front_display(struct front *front, const struct map_node *nodes, int node_c
     if (what & OPTIONS_MAP) display_map(&display);
     if (what & OPTIONS_BINDINGS) display_bindings(&display);
     if (what & OPTIONS_PIDS && front->pids) display_pids(&display, front->pids);
+    if (what & OPTIONS_PLACES && front->pids) display_places(&display, front->pids);
     base_free(AREA_LAUNCHER, programs);
 }

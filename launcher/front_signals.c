@@ -42,10 +42,10 @@ static void stop_all(struct front *front)
     raise(SIGSTOP);
 }
 
-static void dump(struct front *front)
+void front_ask_where(struct front *front)
 {
-    front_say("%d of %d ranks are running; those that called ncclx_init say what they wait for", front->running,
-              front->map.rank_count);
+    front_say("%d of %d ranks are running:", front->running, front->map.rank_count);
+    front_display(front, &front->node, 1, OPTIONS_PLACES, false);
     link_send_empty(front->link, MESSAGE_DUMP);
 }
 
@@ -58,7 +58,7 @@ static void take_signal(struct front *front, int number)
         end_by_signal(front, number);
         break;
     case SIGQUIT:
-        dump(front);
+        front_ask_where(front);
         break;
     case SIGTSTP:
         stop_all(front);

@@ -24,6 +24,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/message.c launcher/message.h \
 	launcher/message_gpus.c launcher/message_gpus.h \
 	launcher/options.c launcher/options.h \
+	launcher/progress.c launcher/progress.h \
 	launcher/report.c launcher/report.h \
 	launcher/tree.h launcher/tree_private.h \
 	$(tree_sources)
@@ -37,6 +38,7 @@ launcher_ncclxrun_SOURCES = \
 	launcher/front_dry.c \
 	launcher/front_hosts.c \
 	launcher/front_map.c \
+	launcher/front_progress.c launcher/front_progress.h \
 	launcher/front_launch.c \
 	launcher/front_signals.c \
 	launcher/host_lookup.c launcher/host_lookup.h \
@@ -58,6 +60,7 @@ launcher_ncclxd_SOURCES = \
 	launcher/daemon.c launcher/daemon.h \
 	launcher/daemon_start.c \
 	launcher/daemon_streams.c \
+	launcher/daemon_where.c \
 	launcher/gpus_discover.c \
 	launcher/link.c launcher/link.h \
 	launcher/ncclxd.c \

@@ -84,7 +84,7 @@ static int apply_directory(struct parse *parse, const char *value)
     return NCCLX_SUCCESS;
 }
 
-#define OPTIONS_PLACES "slot, node, gpu, hwthread, core, l2cache, l3cache, numa, package, socket"
+#define PLACE_NAMES "slot, node, gpu, hwthread, core, l2cache, l3cache, numa, package, socket"
 
 static bool read_place(struct options *options, const char *value)
 {
@@ -121,7 +121,7 @@ static int apply_map_by(struct parse *parse, const char *value)
             return bad_value(parse, value, "ppr:N:PLACE, such as ppr:2:node");
     }
     parse->options->per = (int)per;
-    if (!read_place(parse->options, place)) return bad_value(parse, value, "one of " OPTIONS_PLACES ", or ppr:N:PLACE");
+    if (!read_place(parse->options, place)) return bad_value(parse, value, "one of " PLACE_NAMES ", or ppr:N:PLACE");
     return NCCLX_SUCCESS;
 }
 

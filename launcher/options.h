@@ -10,8 +10,8 @@
 #include <stdio.h>
 
 enum options_action { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_VERSION };
-/* What --display prints, as bits. */
-enum options_display { OPTIONS_ALLOCATION = 1, OPTIONS_MAP = 2, OPTIONS_BINDINGS = 4, OPTIONS_PIDS = 8 };
+/* What --display prints, as bits; places are printed when a dump or --timeout asks where ranks are. */
+enum options_display { OPTIONS_ALLOCATION = 1, OPTIONS_MAP = 2, OPTIONS_BINDINGS = 4, OPTIONS_PIDS = 8, OPTIONS_PLACES = 16 };
 enum options_stdin { OPTIONS_STDIN_RANK, OPTIONS_STDIN_ALL, OPTIONS_STDIN_NONE };
 
 /* One program of the job; several are separated by ":". All texts point into argv. */

@@ -1,0 +1,69 @@
+/* daemon_where.c - where the ranks of this node are. Those inside the library say so themselves; for those that have
+ * not come to it, or have left it, or know nothing of it, the kernel is asked what their process does. */
+#include "config.h"
+
+#include "launcher/daemon.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *state_name(char state)
+{
+    switch (state) {
+    case 'R':
+        return "runs";
+    case 'S':
+        return "sleeps";
+    case 'D':
+        return "waits for a device or a file system";
+    case 'T':
+        return "was stopped by a signal";
+    case 't':
+        return "was stopped by a debugger";
+    case 'Z':
+        return "has ended";
+    default:
+        return "is in a state of its own";
+    }
+}
+
+static bool read_file(pid_t pid, const char *name, char *text, size_t bytes)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, text, bytes - 1);
+    if (fd >= 0) close(fd);
+    text[got > 0 ? got : 0] = 0;
+    return got > 0;
+}
+
+/* "NAME, which sleeps in do_wait": the name is what /proc/PID/stat has in brackets. */
+static void describe(pid_t pid, char *text, size_t bytes)
+{
+    char stat[512], wait[64];
+    snprintf(text, bytes, "process %d", (int)pid);
+    if (!read_file(pid, "stat", stat, sizeof stat)) return;
+    char *open_bracket = strchr(stat, '('), *close = strrchr(stat, ')');
+    if (!open_bracket || !close || close < open_bracket || close[1] != ' ') return;
+    bool known = read_file(pid, "wchan", wait, sizeof wait) && wait[0] != '0';
+    snprintf(text, bytes, "process %d (%.*s), which %s%s%s", (int)pid, (int)(close - open_bracket - 1),
+             open_bracket + 1, state_name(close[2]), known ? " in " : "", known ? wait : "");
+}
+
+void daemon_tell_where(struct daemon *daemon)
+{
+    char process[768], line[1200];
+    for (int i = 0; i < daemon->rank_count; i++) {
+        const struct daemon_rank *rank = &daemon->ranks[i];
+        bool joined = daemon->server && server_joined(daemon->server, rank->rank);
+        bool left = joined && server_left(daemon->server, rank->rank);
+        if (!rank->running || (joined && !left)) continue;
+        describe(rank->pid, process, sizeof process);
+        snprintf(line, sizeof line, "rank %d on %s: %s: %s", rank->rank, daemon->node,
+                 left ? "after ncclx_finalize" : "not in the library", process);
+        daemon_trouble(daemon, line);
+    }
+}
