@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define BATCH 64 /* events of the system in one go */
@@ -16,7 +17,8 @@
 #define DEFAULT_TRY_MS 2000
 #define DEFAULT_PAUSE_MS 50
 #define DEFAULT_PAUSE_MOST_MS 2000
-#define DEFAULT_STRANGERS 64
+#define LEAST_STRANGERS 16
+#define DEFAULT_STRANGERS 256 /* more than a place of the daemons' tree has children, which may come all at once */
 #define MOST_STRANGERS 4096
 
 /* ---- Ids ---- */
@@ -107,6 +109,14 @@ static void set_default(uint32_t *value, uint32_t otherwise)
     if (!*value) *value = otherwise;
 }
 
+/* The rest of the process needs descriptors, too. */
+static uint32_t default_strangers(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur / 8 >= DEFAULT_STRANGERS) return DEFAULT_STRANGERS;
+    return limit.rlim_cur / 8 < LEAST_STRANGERS ? LEAST_STRANGERS : (uint32_t)(limit.rlim_cur / 8);
+}
+
 static int set_options(struct oob *oob, const struct oob_options *options)
 {
     struct oob_options *mine = &oob->options;
@@ -122,7 +132,7 @@ static int set_options(struct oob *oob, const struct oob_options *options)
     set_default(&mine->try_ms, DEFAULT_TRY_MS);
     set_default(&mine->pause_ms, DEFAULT_PAUSE_MS);
     set_default(&mine->pause_most_ms, DEFAULT_PAUSE_MOST_MS);
-    set_default(&mine->strangers, DEFAULT_STRANGERS);
+    set_default(&mine->strangers, default_strangers());
     if (mine->strangers > MOST_STRANGERS) mine->strangers = MOST_STRANGERS;
     return NCCLX_SUCCESS;
 }

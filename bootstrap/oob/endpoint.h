@@ -80,7 +80,7 @@ struct oob {
 
     struct listener listeners[OOB_MAX_ADDRESSES];
     size_t listener_count;
-    bool listening_paused;
+    bool listening_paused, room_again; /* room_again: somebody has left since */
     uint64_t listen_again;
     struct guests guests;
     struct guest *guest_list;

@@ -13,12 +13,13 @@ void guests_init(struct guests *guests, struct guest *list, size_t limit)
     *guests = (struct guests){.list = list, .limit = limit};
 }
 
-int guests_admit(struct guests *guests, uint64_t until)
+int guests_admit(struct guests *guests, uint64_t now, uint64_t until)
 {
     if (guests->count == guests->limit) return -1;
     size_t place = 0;
     while (guests->list[place].standing) place++;
-    guests->list[place] = (struct guest){.standing = GUEST_STRANGER, .order = guests->arrivals++, .until = until};
+    guests->list[place] =
+        (struct guest){.standing = GUEST_STRANGER, .order = guests->arrivals++, .since = now, .until = until};
     guests->count++;
     return (int)place;
 }
@@ -31,13 +32,29 @@ static bool goes_before(const struct guest *a, const struct guest *b)
     return a->order < b->order;
 }
 
-int guests_victim(const struct guests *guests)
+static bool in_grace(const struct guest *guest, uint64_t now)
+{
+    return guest->standing == GUEST_PROVEN && now - guest->since < GUEST_GRACE && !PLANTED_BUG(BUG_OOB_PROVEN_DROPPED);
+}
+
+int guests_victim(const struct guests *guests, uint64_t now)
 {
     int victim = -1;
-    for (size_t i = 0; i < guests->limit; i++)
-        if (guests->list[i].standing && (victim < 0 || goes_before(&guests->list[i], &guests->list[victim])))
-            victim = (int)i;
+    for (size_t i = 0; i < guests->limit; i++) {
+        const struct guest *guest = &guests->list[i];
+        if (!guest->standing || in_grace(guest, now)) continue;
+        if (victim < 0 || goes_before(guest, &guests->list[victim])) victim = (int)i;
+    }
     return victim;
+}
+
+uint64_t guests_room_at(const struct guests *guests, uint64_t now)
+{
+    uint64_t at = UINT64_MAX;
+    if (guests->count < guests->limit || guests_victim(guests, now) >= 0) return 0;
+    for (size_t i = 0; i < guests->limit; i++)
+        if (guests->list[i].since + GUEST_GRACE < at) at = guests->list[i].since + GUEST_GRACE;
+    return at;
 }
 
 void guests_standing(struct guests *guests, int place, enum guest_standing standing)

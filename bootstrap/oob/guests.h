@@ -10,8 +10,11 @@ enum guest_standing { GUEST_NONE, GUEST_LEAVING, GUEST_STRANGER, GUEST_PROVEN };
 struct guest {
     enum guest_standing standing; /* leaving: has been told to go; proven: has shown a key of the job */
     uint64_t order;               /* of arrival */
-    uint64_t until;
+    uint64_t since, until;
 };
+
+/* So long one who has shown a key keeps his place in any case: the rest of the handshake takes one round trip. */
+#define GUEST_GRACE (UINT64_C(250) * 1000000)
 
 struct guests {
     struct guest *list;
@@ -22,9 +25,12 @@ struct guests {
 /* `list` has room for `limit`. */
 void guests_init(struct guests *guests, struct guest *list, size_t limit);
 /* A place for a new one, or -1: then guests_victim has to go first. */
-int guests_admit(struct guests *guests, uint64_t until);
-/* Who has to go: one that is leaving, or the oldest stranger, or at last the oldest of all; -1: there is none. */
-int guests_victim(const struct guests *guests);
+int guests_admit(struct guests *guests, uint64_t now, uint64_t until);
+/* Who has to go: one that is leaving, or the oldest stranger, or at last the oldest of all whose grace is over; -1:
+ * there is none. */
+int guests_victim(const struct guests *guests, uint64_t now);
+/* When there will be a place, or a victim; 0: there is. */
+uint64_t guests_room_at(const struct guests *guests, uint64_t now);
 void guests_standing(struct guests *guests, int place, enum guest_standing standing);
 /* Shortens the time of one. */
 void guests_hurry(struct guests *guests, int place, uint64_t until);

@@ -63,6 +63,7 @@ static void drop(struct oob *oob, struct guest_line *guest)
 {
     endpoint_remove_item(oob, guest->id);
     guests_release(&oob->guests, guest->place);
+    oob->room_again = true;
     oob->guest_lines[guest->place] = NULL;
     line_close(&guest->line);
     base_free(AREA_BOOTSTRAP, guest);
@@ -82,7 +83,7 @@ static void explain(struct oob *oob, struct guest_line *guest, int error)
 
 bool listen_make_room(struct oob *oob)
 {
-    int place = guests_victim(&oob->guests);
+    int place = guests_victim(&oob->guests, oob->now);
     if (place < 0) return false;
     struct guest_line *guest = oob->guest_lines[place];
     if (oob->guest_list[place].standing != GUEST_LEAVING)
@@ -157,7 +158,7 @@ static void admit(struct oob *oob, int fd, const struct sockaddr_storage *from)
     address_from_system((const struct sockaddr *)from, &guest->line.address);
     line_options(fd);
     uint64_t until = oob->now + oob->options.handshake_ms * NS_PER_MS;
-    while ((guest->place = guests_admit(&oob->guests, until)) < 0) listen_make_room(oob);
+    while ((guest->place = guests_admit(&oob->guests, oob->now, until)) < 0) listen_make_room(oob);
     oob->guest_lines[guest->place] = guest;
     oob_random(random, sizeof random);
     shake_accept(&guest->line.shake, &oob->self, random);
@@ -167,10 +168,14 @@ static void admit(struct oob *oob, int fd, const struct sockaddr_storage *from)
 
 /* ---- The door ---- */
 
-static void pause_listening(struct oob *oob, bool pause)
+/* Until a time; 0: goes on. */
+static void pause_listening(struct oob *oob, uint64_t until)
 {
+    bool pause = until > 0;
+    if (oob->listening_paused == pause) return;
     oob->listening_paused = pause;
-    oob->listen_again = oob->now + OUT_OF_DESCRIPTORS_NS;
+    oob->room_again = false;
+    oob->listen_again = until;
     for (size_t i = 0; i < oob->listener_count; i++)
         endpoint_watch(oob, oob->listeners[i].fd, oob->listeners[i].id, pause ? 0 : EPOLLIN, true);
 }
@@ -187,7 +192,7 @@ static void turn_away(struct oob *oob, struct listener *listener)
     if (remarks_add(&oob->remarks, REMARK_DESCRIPTORS, nobody.bytes, "no descriptor was free for a connection",
                     oob->now))
         say(oob, "no descriptor is free for a connection: raise the limit of open files (ulimit -n)");
-    pause_listening(oob, true);
+    pause_listening(oob, oob->now + OUT_OF_DESCRIPTORS_NS);
 }
 
 /* Whether to go on accepting. */
@@ -199,7 +204,7 @@ static bool accept_failed(struct oob *oob, struct listener *listener, int error)
         return false;
     }
     if (error == ENOBUFS || error == ENOMEM) {
-        pause_listening(oob, true);
+        pause_listening(oob, oob->now + OUT_OF_DESCRIPTORS_NS);
         return false;
     }
     /* The rest is about the one who came and has gone again, see accept(2), or about nobody. */
@@ -212,6 +217,11 @@ void listen_ready(struct oob *oob, struct listener *listener)
     for (int i = 0; i < ACCEPT_BATCH; i++) {
         struct sockaddr_storage from = {0};
         socklen_t length = sizeof from;
+        uint64_t room_at = guests_room_at(&oob->guests, oob->now);
+        if (room_at) { /* all are about to be known: others wait outside */
+            pause_listening(oob, room_at);
+            return;
+        }
         int fd = accept4(listener->fd, (struct sockaddr *)&from, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0)
             admit(oob, fd, &from);
@@ -229,7 +239,7 @@ void listen_tick(struct oob *oob)
             remark(oob, REMARK_SILENT, &guest->line.address, "did not say who it is in time");
         drop(oob, guest);
     }
-    if (oob->listening_paused && oob->now >= oob->listen_again) pause_listening(oob, false);
+    if (oob->listening_paused && (oob->now >= oob->listen_again || oob->room_again)) pause_listening(oob, 0);
     say_repeats(oob, false);
 }
 
@@ -237,6 +247,7 @@ uint64_t listen_deadline(const struct oob *oob)
 {
     uint64_t deadline = guests_deadline(&oob->guests), remarks = remarks_deadline(&oob->remarks);
     if (remarks < deadline) deadline = remarks;
+    if (oob->listening_paused && oob->room_again) return 0;
     return oob->listening_paused && oob->listen_again < deadline ? oob->listen_again : deadline;
 }
 

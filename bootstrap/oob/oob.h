@@ -96,7 +96,8 @@ struct oob_options {
                                    * up to five times: 2000 */
     uint32_t pause_ms;            /* about so long between the first and the second round, then twice that ...: 50 */
     uint32_t pause_most_ms;       /* ... up to this: 2000 */
-    uint32_t strangers;           /* at most, at a time: 64 */
+    uint32_t strangers;           /* at most, at a time: an eighth of the descriptors that the process may have, at
+                                   * least 16, at most 256 */
     void (*say)(void *arg, const char *line); /* lines about strangers; null: base_log, as warnings */
     void *say_arg;
 };

@@ -267,6 +267,9 @@ static void host_go(struct connection *connection)
 static void check_victim(struct host *host, int victim)
 {
     struct sim *sim = host->world->sim;
+    if (host->list[victim].standing == GUEST_PROVEN &&
+        host->at[victim]->until > sim_now(sim) + STRANGER_NS - GUEST_GRACE)
+        sim_fail(sim, "who has shown a key had to go at once");
     for (int i = 0; i < PLACES; i++) {
         if (!host->list[i].standing || i == victim) continue;
         if (host->list[i].standing < host->list[victim].standing)
@@ -288,15 +291,18 @@ static void look_at_guests(struct sim *sim, void *context, uint64_t a, uint64_t 
     }
 }
 
-static void admit(struct connection *connection)
+/* False: there is no place, and nobody has to go. */
+static bool admit(struct connection *connection)
 {
     struct host *host = connection->host;
     struct sim *sim = connection->world->sim;
     unsigned char random[OOB_KEY_BYTES];
     int victim;
     connection->until = sim_now(sim) + STRANGER_NS;
-    while ((connection->place = guests_admit(&host->guests, connection->until)) < 0) {
-        victim = guests_victim(&host->guests);
+    while ((connection->place = guests_admit(&host->guests, sim_now(sim), connection->until)) < 0) {
+        victim = guests_victim(&host->guests, sim_now(sim));
+        if ((victim < 0) != (guests_room_at(&host->guests, sim_now(sim)) > 0)) sim_fail(sim, "is there room or not?");
+        if (victim < 0) return false;
         check_victim(host, victim);
         host->at[victim]->disturbed = true;
         host_close(host->at[victim]);
@@ -306,30 +312,34 @@ static void admit(struct connection *connection)
     random_bytes(sim, random, sizeof random);
     shake_accept(&connection->acceptor, &host->self, random);
     sim_after(sim, STRANGER_NS, look_at_guests, host, 0, 0);
+    return true;
 }
 
 static void host_wakes(struct sim *sim, void *context, uint64_t a, uint64_t b)
 {
-    (void)sim;
+    struct connection *connection = context;
     (void)a;
     (void)b;
-    host_go(context);
+    if (!connection->host_open) return;
+    if (connection->admitted || connection->accepted || admit(connection))
+        host_go(connection);
+    else /* waits outside */
+        sim_after(sim, 5 * MS, host_wakes, connection, 0, 0);
 }
 
 static void host_receives(struct sim *sim, void *context, const void *data, size_t bytes)
 {
     struct connection *connection = context;
     if (!connection->host_open) return;
-    if (!connection->admitted && !connection->accepted) admit(connection);
     if (!bytes) {
         host_close(connection);
         return;
     }
     add(sim, &connection->to_host, data, bytes);
-    if (sim_chance(sim, 1, 4)) /* busy: then more is there at once */
+    if (connection->admitted && sim_chance(sim, 1, 4)) /* busy: then more is there at once */
         sim_after(sim, sim_random(sim, 6 * MS), host_wakes, connection, 0, 0);
     else
-        host_go(connection);
+        host_wakes(sim, connection, 0, 0);
 }
 
 /* ---- What is no host ---- */

@@ -424,27 +424,36 @@ static void test_guests(void **state)
 {
     struct guest list[3];
     struct guests guests;
+    const uint64_t later = GUEST_GRACE + 3;
     (void)state;
     guests_init(&guests, list, 3);
-    assert_int_equal(guests_victim(&guests), -1);
+    assert_int_equal(guests_victim(&guests, 0), -1);
     assert_int_equal(guests_deadline(&guests), UINT64_MAX);
-    assert_int_equal(guests_admit(&guests, 10), 0);
-    assert_int_equal(guests_admit(&guests, 11), 1);
-    assert_int_equal(guests_admit(&guests, 12), 2);
-    assert_int_equal(guests_admit(&guests, 13), -1);
-    assert_int_equal(guests_victim(&guests), 0); /* the oldest, */
+    assert_int_equal(guests_admit(&guests, 1, later + 10), 0);
+    assert_int_equal(guests_admit(&guests, 2, later + 11), 1);
+    assert_int_equal(guests_room_at(&guests, 3), 0);
+    assert_int_equal(guests_admit(&guests, 3, later + 12), 2);
+    assert_int_equal(guests_admit(&guests, 4, later + 13), -1);
+    assert_int_equal(guests_victim(&guests, 4), 0); /* the oldest, */
     guests_standing(&guests, 0, GUEST_PROVEN);
-    assert_int_equal(guests_victim(&guests), 1); /* unless it has shown a key, */
+    assert_int_equal(guests_victim(&guests, 4), 1); /* unless it has shown a key, */
+    assert_int_equal(guests_victim(&guests, later), 1);
     guests_standing(&guests, 2, GUEST_LEAVING);
-    assert_int_equal(guests_victim(&guests), 2); /* and one that was sent away goes before all */
-    assert_int_equal(guests_deadline(&guests), 10);
-    assert_int_equal(guests_expired(&guests, 9), -1);
-    guests_hurry(&guests, 2, 5);
-    assert_int_equal(guests_expired(&guests, 9), 2);
+    assert_int_equal(guests_victim(&guests, 4), 2); /* and one that was sent away goes before all */
+    assert_int_equal(guests_deadline(&guests), later + 10);
+    assert_int_equal(guests_expired(&guests, later + 9), -1);
+    guests_hurry(&guests, 2, later + 5);
+    assert_int_equal(guests_expired(&guests, later + 9), 2);
+    guests_standing(&guests, 1, GUEST_PROVEN);
+    guests_standing(&guests, 2, GUEST_PROVEN);
+    assert_int_equal(guests_victim(&guests, 4), -1); /* all may be honest, and need a moment: others wait */
+    assert_int_equal(guests_room_at(&guests, 4), GUEST_GRACE + 1);
+    assert_int_equal(guests_room_at(&guests, GUEST_GRACE + 1), 0);
+    assert_int_equal(guests_victim(&guests, later), 0); /* but no longer: it may be a repetition */
     guests_release(&guests, 2);
+    assert_int_equal(guests_room_at(&guests, 4), 0);
     guests_release(&guests, 1);
-    assert_int_equal(guests_victim(&guests), 0); /* at last also one that has shown a key: it may be a repetition */
-    assert_int_equal(guests_expired(&guests, 10), 0);
+    assert_int_equal(guests_expired(&guests, later + 10), 0);
     guests_release(&guests, 0);
     assert_int_equal(guests_expired(&guests, UINT64_MAX), -1);
 }
