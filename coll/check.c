@@ -7,7 +7,7 @@
 enum part { COUNT = 1, TYPE = 2, OP = 4, ROOT = 8, IN_PLACE = 16, SLOTS = 32, COUNTS = 64 };
 
 /* What has to be the same on all ranks. In place is the root's affair where there is one; lists of counts that differ by
- * right are compared with the lengths of what arrives. */
+ * right are check_counts.c's affair. */
 static const struct {
     const char *text;
     unsigned parts;

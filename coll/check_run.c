@@ -1,5 +1,6 @@
 /* check_run.c - runs the comparison of collective calls (check.h) over pml. */
 #include "coll/check.h"
+#include "coll/check_counts.h"
 #include "coll/operation.h"
 
 #include <stdio.h>
@@ -12,6 +13,7 @@ struct check_run {
     struct check_view view, told, heard;
     struct ncclx_request *send, *receive;
     unsigned round;
+    struct check_counts *counts;
 };
 
 static void describe(const void *arg, char *text, size_t bytes)
@@ -119,16 +121,38 @@ static int compare(struct ncclx_comm *comm, const char *function, const struct c
 
 int check_attach(struct ncclx_comm *comm)
 {
-    comm->coll->check = base_calloc(AREA_COLL, 1, sizeof *comm->coll->check);
-    if (comm->coll->check) return NCCLX_SUCCESS;
+    struct check_run *run = base_calloc(AREA_COLL, 1, sizeof *run);
+    comm->coll->check = run;
+    if (run) run->counts = check_counts_create(comm->size);
+    if (run && run->counts) return NCCLX_SUCCESS;
     return base_error(NCCLX_ERR_NO_MEM, "no memory to check the collectives of %s", base_comm_name(comm));
+}
+
+void check_detach(struct coll_comm *home)
+{
+    if (home->check) base_free(AREA_COLL, home->check->counts);
+    base_free(AREA_COLL, home->check);
+}
+
+/* After all calls were found alike. */
+static int compare_counts(struct ncclx_comm *comm, const struct coll_args *args)
+{
+    struct check_run *run = comm->coll->check;
+    char call[256], text[400];
+    check_describe(&run->mine, call, sizeof call);
+    snprintf(text, sizeof text, "%s as collective %llu on %s", call, (unsigned long long)run->mine.sequence,
+             check_place(&run->mine, comm->name));
+    int error = check_counts_compare(comm, run->counts, args, text);
+    if (error != NCCLX_ERR_MISMATCH) run->error = error;
+    return error;
 }
 
 int coll_check_args(struct ncclx_comm *comm, const char *function, const struct coll_args *args, enum coll_form form,
                     int error)
 {
     struct check_signature signature = check_signature_of(args, comm->size, form, error);
-    return compare(comm, function, &signature);
+    error = compare(comm, function, &signature);
+    return error || comm->size == 1 || !check_counts_needed(args) ? error : compare_counts(comm, args);
 }
 
 int coll_check_other(struct ncclx_comm *comm, const char *function, enum coll_other_call call, size_t slots, int error)

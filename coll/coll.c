@@ -37,7 +37,7 @@ void coll_comm_detach(struct ncclx_comm *comm)
     if (!comm->coll) return;
     segments_end(comm);
     operations_end(comm->coll);
-    base_free(AREA_COLL, comm->coll->check);
+    check_detach(comm->coll);
     base_free(AREA_COLL, comm->coll);
     comm->coll = NULL;
 }

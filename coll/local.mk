@@ -8,6 +8,7 @@ libncclx_core_la_SOURCES += \
 	coll/bcast.c \
 	coll/blocks.c coll/blocks.h \
 	coll/check.c coll/check.h \
+	coll/check_counts.c coll/check_counts.h \
 	coll/check_run.c \
 	coll/coll.c coll/coll.h \
 	coll/executor.c coll/executor.h \

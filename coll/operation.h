@@ -60,9 +60,10 @@ int operation_prepare(struct coll_operation *operation, const struct coll_args *
 /* Gives up waiting: stops beginning steps. The operation goes once its messages have. */
 void operation_abandon(struct coll_operation *operation, int error);
 void operation_release(struct coll_operation *operation);
-/* Makes home->check, which coll_comm_detach frees. */
+/* Makes, and frees, what NCCLX_CHECK needs (comm->coll->check). */
 int check_attach(struct ncclx_comm *comm);
-/* coll_run by messages alone, as the making of a segment needs it. */
+void check_detach(struct coll_comm *home);
+/* coll_run by messages alone, as the making of a segment and NCCLX_CHECK need it. */
 int coll_run_schedule(struct ncclx_comm *comm, const struct coll_args *args);
 
 /* Collectives that need no message: a communicator of one rank, or nothing to move. */

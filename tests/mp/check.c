@@ -1,5 +1,6 @@
-/* check.c - NCCLX_CHECK=1: ranks that do not call the same are told, all of them, what two of them called. Two to sixteen ranks, with
- * NCCLX_ERRORS=return. The last rank is the one that goes its own way; afterwards all go on together. With an argument, other things:
+/* check.c - NCCLX_CHECK=1: ranks that do not call the same are told, all of them, what two of them called. Two to
+ * sixteen ranks, with NCCLX_ERRORS=return. The last rank is the one that goes its own way; afterwards all go on
+ * together. With an argument, other things:
  *
  *     check absent    the last rank makes no call: NCCLX_TIMEOUT ends those of the others
  *     check fatal     an error handler ends the job
@@ -64,7 +65,8 @@ static void arguments(void)
 {
     int code = ncclx_coll_allreduce(send, recv, odd() ? 6 : 5, NCCLX_DOUBLE, NCCLX_MAX, WORLD);
     told_on_world(code, "allreduce(count 6, double, max)", "allreduce(count 5, double, max)");
-    code = ncclx_coll_alltoall(send, recv, odd() ? 2 : 1, odd() ? NCCLX_INT32 : NCCLX_UINT64, WORLD); /* the same bytes */
+    code =
+        ncclx_coll_alltoall(send, recv, odd() ? 2 : 1, odd() ? NCCLX_INT32 : NCCLX_UINT64, WORLD); /* the same bytes */
     told_on_world(code, "alltoall(count 2, int32)", "alltoall(count 1, uint64)");
     code = ncclx_coll_reduce(send, recv, 3, NCCLX_INT32, odd() ? NCCLX_BOR : NCCLX_SUM, 0, WORLD);
     told_on_world(code, "reduce(count 3, int32, bor, root 0)", "reduce(count 3, int32, sum, root 0)");
@@ -86,7 +88,8 @@ static void lists_of_counts(void)
     char text[64];
     snprintf(text, sizeof text, "(counts of %d in all, checksum ", size * (size + 1) / 2);
     FAILS(ncclx_coll_reduce_scatter(send, recv, counts, NCCLX_INT32, NCCLX_SUM, WORLD), NCCLX_ERR_MISMATCH);
-    CHECK(strstr(ncclx_error_detail(), text) && strstr(ncclx_error_detail(), ", int32, sum), rank 0 called reduce_scatter("));
+    CHECK(strstr(ncclx_error_detail(), text) &&
+          strstr(ncclx_error_detail(), ", int32, sum), rank 0 called reduce_scatter("));
     FAILS(ncclx_coll_allgatherv(send, counts[rank], recv, counts, NULL, NCCLX_INT32, WORLD), NCCLX_ERR_MISMATCH);
     calls += 4;
     int code = odd() ? ncclx_coll_gatherv(send, 1, recv, counts, NULL, NCCLX_INT32, 0, WORLD)
@@ -95,6 +98,63 @@ static void lists_of_counts(void)
     ncclx_request_t request = NCCLX_REQUEST_NULL;
     code = odd() ? ncclx_coll_barrier_init(WORLD, &request) : ncclx_coll_ibarrier(WORLD, &request);
     told_on_world(code, "barrier_init()", "ibarrier()");
+    together();
+}
+
+static void differs(int code, const char *text)
+{
+    check_code(__FILE__, __LINE__, text, code, NCCLX_ERR_MISMATCH);
+    if (!strcmp(ncclx_error_detail(), text)) return;
+    fprintf(stderr, "rank %d: expected: %s\n     got: %s\n", rank, text, ncclx_error_detail());
+    check_failed(__FILE__, __LINE__, text);
+}
+
+/* Counts that only two ranks know: all hear of it, whoever has more or nothing at all, and in every form. */
+static void counts_of_pairs(void)
+{
+    static const size_t wrong[] = {2, 4, 0};
+    size_t sends[16], expects[16];
+    ncclx_request_t request = NCCLX_REQUEST_NULL;
+    char text[256];
+    for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        for (int j = 0; j < size; j++) sends[j] = expects[j] = 3;
+        OK(ncclx_coll_alltoallv(send, sends, NULL, recv, expects, NULL, NCCLX_INT32, WORLD));
+        OK(ncclx_coll_gatherv(send, 3, recv, expects, NULL, NCCLX_INT32, 0, WORLD));
+        OK(ncclx_coll_scatterv(send, sends, NULL, recv, 3, NCCLX_INT32, 0, WORLD));
+        calls += 3;
+        if (odd()) sends[0] = wrong[i];
+        snprintf(text, sizeof text,
+                 "rank %d sends %zu elements to rank 0, which expects 3, in alltoallv(int32) as collective %llu on "
+                 "COMM_WORLD",
+                 size - 1, wrong[i], ++calls);
+        differs(ncclx_coll_alltoallv(send, sends, NULL, recv, expects, NULL, NCCLX_INT32, WORLD), text);
+        snprintf(text, sizeof text,
+                 "rank %d sends %zu elements to rank 0, which expects 3, in ialltoallv(int32) as collective %llu on "
+                 "COMM_WORLD",
+                 size - 1, wrong[i], ++calls);
+        differs(ncclx_coll_ialltoallv(send, sends, NULL, recv, expects, NULL, NCCLX_INT32, WORLD, &request), text);
+        snprintf(text, sizeof text,
+                 "rank %d sends %zu elements to rank 0, which expects 3, in gatherv(int32, root 0) as collective %llu "
+                 "on COMM_WORLD",
+                 size - 1, wrong[i], ++calls);
+        differs(ncclx_coll_gatherv(send, odd() ? wrong[i] : 3, recv, expects, NULL, NCCLX_INT32, 0, WORLD), text);
+        snprintf(text, sizeof text,
+                 "rank 0 sends 3 elements to rank %d, which expects %zu, in scatterv_init(int32, root 0) as collective "
+                 "%llu on "
+                 "COMM_WORLD",
+                 size - 1, wrong[i], ++calls);
+        if (odd()) sends[0] = 3;
+        differs(
+            ncclx_coll_scatterv_init(send, sends, NULL, recv, odd() ? wrong[i] : 3, NCCLX_INT32, 0, WORLD, &request),
+            text);
+        CHECK(request == NCCLX_REQUEST_NULL);
+        if (odd()) expects[0] = wrong[i];
+        snprintf(text, sizeof text,
+                 "rank %d sends %zu elements to rank 0, which expects 3, in alltoallv(int32, in place) as collective "
+                 "%llu on COMM_WORLD",
+                 size - 1, wrong[i], ++calls);
+        differs(ncclx_coll_alltoallv(NCCLX_IN_PLACE, NULL, NULL, recv, expects, NULL, NCCLX_INT32, WORLD), text);
+    }
     together();
 }
 
@@ -130,7 +190,8 @@ static void own_operations(void)
 static void requests(void)
 {
     ncclx_request_t request = NCCLX_REQUEST_NULL;
-    int code = odd() ? ncclx_coll_ibarrier(WORLD, &request) : ncclx_coll_ibcast(recv, 7, NCCLX_INT8, 1, WORLD, &request);
+    int code =
+        odd() ? ncclx_coll_ibarrier(WORLD, &request) : ncclx_coll_ibcast(recv, 7, NCCLX_INT8, 1, WORLD, &request);
     told_on_world(code, "ibarrier()", "ibcast(count 7, int8, root 1)");
     CHECK(request == NCCLX_REQUEST_NULL);
     code = odd() ? ncclx_coll_ibarrier(WORLD, &request) : ncclx_coll_barrier(WORLD);
@@ -177,7 +238,8 @@ static void communicators(void)
          "bcast(count 1, int8, root 0)", "the copy", 1);
     OK(ncclx_coll_barrier(copy));
     OK(ncclx_comm_size(half, &members));
-    for (int i = 0; i < members; i++) OK(ncclx_coll_bcast(recv, 1, NCCLX_INT8, i, half)); /* so many calls on each half */
+    for (int i = 0; i < members; i++)
+        OK(ncclx_coll_bcast(recv, 1, NCCLX_INT8, i, half)); /* so many calls on each half */
     OK(ncclx_comm_free(&copy));
     OK(ncclx_comm_free(&half));
     together();
@@ -228,8 +290,10 @@ static void absent(void)
     if (odd()) {
         for (int found = 0, left = size - 1; left; left -= found) {
             OK(ncclx_iprobe(NCCLX_ANY_SOURCE, 0, WORLD, &found, NCCLX_STATUS_IGNORE));
-            if (found) OK(ncclx_recv(NULL, 0, NCCLX_BYTE, NCCLX_ANY_SOURCE, 0, WORLD, NCCLX_STATUS_IGNORE));
-            else usleep(1000);
+            if (found)
+                OK(ncclx_recv(NULL, 0, NCCLX_BYTE, NCCLX_ANY_SOURCE, 0, WORLD, NCCLX_STATUS_IGNORE));
+            else
+                usleep(1000);
         }
         exit(0); /* the launcher ends what is left */
     }
@@ -247,8 +311,10 @@ static void absent(void)
 static void fatal(void)
 {
     OK(ncclx_comm_set_errhandler(WORLD, NCCLX_ERRORS_ARE_FATAL));
-    if (odd()) ncclx_coll_barrier(WORLD);
-    else ncclx_coll_bcast(recv, 3, NCCLX_DOUBLE, 0, WORLD);
+    if (odd())
+        ncclx_coll_barrier(WORLD);
+    else
+        ncclx_coll_bcast(recv, 3, NCCLX_DOUBLE, 0, WORLD);
     check_failed(__FILE__, __LINE__, "nothing ended the job");
 }
 
@@ -265,13 +331,17 @@ int main(int argc, char **argv)
     OK(ncclx_comm_rank(WORLD, &rank));
     OK(ncclx_comm_size(WORLD, &size));
     CHECK(size > 1 && size <= 16);
-    if (!strcmp(what, "absent")) absent();
-    else if (!strcmp(what, "fatal")) fatal();
-    else if (!strcmp(what, "finalize")) finalize();
+    if (!strcmp(what, "absent"))
+        absent();
+    else if (!strcmp(what, "fatal"))
+        fatal();
+    else if (!strcmp(what, "finalize"))
+        finalize();
     else {
         functions();
         arguments();
         lists_of_counts();
+        counts_of_pairs();
         what_may_differ();
         own_operations();
         requests();
