@@ -32,16 +32,22 @@ static int another_failed(const struct ncclx_comm *comm, int code)
                       base_comm_name(comm), base_error_string(code));
 }
 
+/* The caller's error, or that another member has one. */
+static int agree_on(struct ncclx_comm *comm, int error)
+{
+    uint64_t values[2] = {(uint64_t)error, 0};
+    int exchange = agree(comm, values);
+    if (exchange) return exchange;
+    return error || !values[0] ? error : another_failed(comm, (int)values[0]);
+}
+
 /* After every member has tried: keeps *out if all succeeded. error is the caller's. */
 static int agree_to_keep(struct ncclx_comm *parent, int error, struct ncclx_comm **out)
 {
-    uint64_t values[2] = {(uint64_t)error, 0};
-    int exchange = agree(parent, values);
-    if (!exchange && !values[0]) return NCCLX_SUCCESS;
-    if (*out) runtime_comm_destroy(*out);
-    *out = NULL;
-    if (exchange) return exchange;
-    return error ? error : another_failed(parent, (int)values[0]);
+    error = agree_on(parent, error);
+    if (error && *out) runtime_comm_destroy(*out);
+    if (error) *out = NULL;
+    return error;
 }
 
 int runtime_comm_dup(struct ncclx_comm *comm, int error, struct ncclx_comm **out)
@@ -92,12 +98,14 @@ static int split(struct ncclx_comm *comm, int error, int color, int key, struct 
     size_t size = (size_t)comm->size;
     *out = NULL;
     struct split_entry *entries = base_alloc(AREA_RUNTIME, size * (sizeof *entries + sizeof(int)));
-    /* Without this room the rank cannot even take part in the exchange. */
-    if (!entries) return base_error(NCCLX_ERR_NO_MEM, "no memory to split a communicator of %d ranks", comm->size);
-    if (!error && color < 0 && color != NCCLX_UNDEFINED)
+    /* Without this room a rank cannot even take part in the exchange. */
+    int room = entries ? NCCLX_SUCCESS
+                       : base_error(NCCLX_ERR_NO_MEM, "no memory to split a communicator of %d ranks", comm->size);
+    room = agree_on(comm, room);
+    if (!room && !error && color < 0 && color != NCCLX_UNDEFINED)
         error = base_error(NCCLX_ERR_ARG, "color %d is neither 0 or more nor NCCLX_UNDEFINED", color);
     struct split_entry mine = {.context = runtime_new_context(comm->rt), .color = color, .key = key, .error = error};
-    error = split_with(comm, &mine, entries, (int *)(entries + size), out);
+    error = room ? room : split_with(comm, &mine, entries, (int *)(entries + size), out);
     base_free(AREA_RUNTIME, entries);
     return error;
 }
@@ -126,9 +134,18 @@ static int color_of_type(struct ncclx_comm *comm, int type, int *color)
 struct group_call {
     struct ncclx_comm *comm; /* the parent, whose system space carries the messages */
     const struct ncclx_group *group;
-    const int *parent_rank;  /* rank in comm of each member */
+    const int *parent_rank;  /* rank in comm of each member; null without memory: looked for */
     int tag;
 };
+
+/* Without memory only neighbours in the tree are looked for: who has memory finds out whether all are there. */
+static int rank_in_parent(const struct group_call *call, int member)
+{
+    int rank = 0, world = call->group->world[member];
+    if (call->parent_rank) return call->parent_rank[member];
+    while (rank < call->comm->size && base_comm_world(call->comm, rank) != world) rank++;
+    return rank < call->comm->size ? rank : NCCLX_PROC_NULL;
+}
 
 static int tree_parent(int rank)
 {
@@ -145,13 +162,16 @@ static int tree_reach(int rank, int size)
 
 static int tree_send(const struct group_call *call, int member, uint64_t value)
 {
-    return pml_send(call->comm, PML_SYSTEM, &value, sizeof value, call->parent_rank[member], call->tag);
+    int rank = rank_in_parent(call, member);
+    return rank >= 0 ? pml_send(call->comm, PML_SYSTEM, &value, sizeof value, rank, call->tag) : NCCLX_ERR_GROUP;
 }
 
 static int tree_receive(const struct group_call *call, int member, uint64_t *value)
 {
     ncclx_status_t status;
-    int error = pml_recv(call->comm, PML_SYSTEM, value, sizeof *value, call->parent_rank[member], call->tag, &status);
+    int rank = rank_in_parent(call, member);
+    if (rank < 0) return NCCLX_ERR_GROUP;
+    int error = pml_recv(call->comm, PML_SYSTEM, value, sizeof *value, rank, call->tag, &status);
     if (!error && status.bytes != sizeof *value)
         error = base_error(NCCLX_ERR_TRANSPORT, "a peer broke the protocol of create_group");
     return error;
@@ -181,15 +201,17 @@ static int tree_maximum(const struct group_call *call, uint64_t *value)
     return error;
 }
 
-static int create_in_tree(const struct group_call *call, struct ncclx_comm **out)
+/* failed: what is wrong on this rank already. */
+static int create_in_tree(const struct group_call *call, int failed, struct ncclx_comm **out)
 {
     const struct ncclx_group *group = call->group;
     struct ncclx_rt *rt = call->comm->rt;
     uint64_t context = group->rank == 0 ? runtime_new_context(rt) : 0;
     int error = tree_broadcast(call, &context);
     if (error) return error;
-    int failed =
-        runtime_comm_make(rt, context, group->rank, group->size, group->world, call->comm->runtime->errhandler, out);
+    if (!failed)
+        failed = runtime_comm_make(rt, context, group->rank, group->size, group->world, call->comm->runtime->errhandler,
+                                   out);
     uint64_t verdict = (uint64_t)failed;
     error = tree_maximum(call, &verdict);
     if (!error) error = tree_broadcast(call, &verdict);
@@ -218,17 +240,22 @@ static int ranks_in_parent(struct ncclx_comm *comm, const struct ncclx_group *gr
     return error;
 }
 
-static int create_group(struct ncclx_comm *comm, const struct ncclx_group *group, int tag, struct ncclx_comm **out)
+/* error: what is wrong on this rank alone, which the others must hear of. What all members see alike ends the call at
+ * once on each. */
+static int create_group(struct ncclx_comm *comm, const struct ncclx_group *group, int tag, int error,
+                        struct ncclx_comm **out)
 {
-    int *ranks;
+    int *ranks = NULL;
     *out = NULL;
     if (tag < 0 || tag >= COLL_CHECK_TAG)
         return base_error(NCCLX_ERR_TAG, "tag %d is not from 0 to %d", tag, COLL_CHECK_TAG - 1);
     if (group->rank == NCCLX_UNDEFINED) return base_error(NCCLX_ERR_GROUP, "the caller is not a member of the group");
-    int error = ranks_in_parent(comm, group, &ranks);
-    if (!error)
-        error =
-            create_in_tree(&(struct group_call){.comm = comm, .group = group, .parent_rank = ranks, .tag = tag}, out);
+    if (!error) error = ranks_in_parent(comm, group, &ranks);
+    if (error != NCCLX_ERR_GROUP) {
+        struct group_call call = {
+            .comm = comm, .group = group, .parent_rank = error ? NULL : ranks, .tag = tag};
+        error = create_in_tree(&call, error, out);
+    }
     base_free(AREA_RUNTIME, ranks);
     return error;
 }
@@ -292,10 +319,9 @@ API_DEFINE(int, comm_create_group)(ncclx_comm_t comm, ncclx_group_t group, int t
     struct ncclx_comm *made;
     int error = api_enter_comm(&call, API_NAME, comm);
     if (error) return error;
-    error = api_check_out(out, "out");
-    if (!error && (group == NCCLX_GROUP_EMPTY || !handle_live(&call.rt->runtime->handles, HANDLE_GROUP, group)))
+    if (group == NCCLX_GROUP_EMPTY || !handle_live(&call.rt->runtime->handles, HANDLE_GROUP, group))
         error = base_error(NCCLX_ERR_GROUP, "the group is empty, null or was freed");
-    if (!error) error = create_group(call.comm, group, tag, &made);
+    if (!error) error = create_group(call.comm, group, tag, api_check_out(out, "out"), &made);
     if (!error) *out = made;
     return api_leave(&call, error);
 }

@@ -13,6 +13,12 @@ done
 for n in 1 2 5; do runs "four threads on each of $n" 0 ncclxrun -n $n "$mp/threads"; done
 runs "an agent thread drives progress, too" 0 env NCCLX_PROGRESS=thread ncclxrun -n 3 "$mp/requests"
 
+for n in 1 2 3; do
+    name="one of $n ranks runs out of memory while communicators are made"
+    if "$mp/no_memory" none 2>/dev/null; [ $? = 77 ]; then skip "$name" "sanitizers have a malloc of their own"
+    else runs "$name" 0 env NCCLX_TIMEOUT=60 ncclxrun -n $n "$mp/no_memory"; fi
+done
+
 runs "start and end without a launcher" 0 "$mp/lifecycle"
 for n in 1 2 7; do runs "start and end on $n" 0 ncclxrun -n $n "$mp/lifecycle"; done
 runs "every test without a launcher: communicators" 0 "$mp/comm"

@@ -46,6 +46,10 @@ mp_programs += tests/mp/names
 tests_mp_names_SOURCES = tests/mp/names.c
 tests_mp_names_LDADD = $(PMIX_LIBS)
 
+mp_programs += tests/mp/no_memory
+tests_mp_no_memory_SOURCES = tests/mp/no_memory.c tests/mp/check.h
+tests_mp_no_memory_LDADD = $(MP_LIBS)
+
 mp_programs += tests/mp/p2p
 tests_mp_p2p_SOURCES = tests/mp/p2p.c tests/mp/check.h
 tests_mp_p2p_LDADD = $(MP_LIBS)
