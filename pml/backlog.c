@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static void make_busy(struct pml_connection *connection)
 {
@@ -29,16 +30,6 @@ void pml_stream_append(struct pml_connection *connection, struct pml_request *re
     else connection->first_stream = request;
     connection->last_stream = request;
     make_busy(connection);
-}
-
-/* Control packets must not be lost, and there is nobody to give an error to: without memory the job cannot go on. */
-void pml_post_control(struct pml_connection *connection, const struct pml_packet *packet)
-{
-    const struct pml_payload none = {0};
-    if (pml_post_copy(connection, packet, &none)) {
-        base_log(AREA_PML, LOG_ERROR, "no memory for a control packet to rank %d", connection->rank);
-        abort();
-    }
 }
 
 int pml_post_copy(struct pml_connection *connection, const struct pml_packet *packet, const struct pml_payload *payload)
@@ -80,6 +71,30 @@ static int drain_posts(struct pml_connection *connection)
         }
     }
     return events;
+}
+
+/* How long a control packet waits while memory is short and the transport full. */
+#define CONTROL_WAIT_NS (30 * BASE_NS_PER_S)
+
+/* Control packets must not be lost, and there is nobody to give an error to: without memory to keep one, the rank stays here until
+ * its peer has made room or others have freed memory. The job cannot go on where neither happens. */
+void pml_post_control(struct pml_connection *connection, const struct pml_packet *packet)
+{
+    const struct pml_payload none = {0};
+    const struct timespec pause = {.tv_nsec = 100000};
+    uint64_t deadline = 0;
+    while (unlikely(pml_post_copy(connection, packet, &none))) {
+        uint64_t now = base_clock_ns();
+        if (!deadline) {
+            deadline = now + CONTROL_WAIT_NS;
+            base_log(AREA_PML, LOG_WARN, "no memory for a control packet to rank %d: waiting", connection->rank);
+        } else if (now > deadline) {
+            base_log(AREA_PML, LOG_ERROR, "no memory for a control packet to rank %d", connection->rank);
+            abort();
+        }
+        drain_posts(connection);
+        nanosleep(&pause, NULL);
+    }
 }
 
 /* A stream is cut into pieces of this many bytes at most, so that small packets pass between them. */

@@ -86,6 +86,12 @@ tests_unit_pml_SOURCES = tests/unit/pml.c tests/unit/pml_world.c tests/unit/pml_
 tests_unit_pml_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_pml_LDADD = $(UNIT_LIBS)
 
+unit_tests += tests/unit/pml_short
+tests_unit_pml_short_SOURCES = tests/unit/pml_short.c tests/unit/pml_world.c tests/unit/pml_world.h
+tests_unit_pml_short_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_pml_short_LDFLAGS = -Wl,--wrap=base_alloc,--wrap=base_calloc
+tests_unit_pml_short_LDADD = $(UNIT_LIBS)
+
 unit_tests += tests/unit/pml_threads
 tests_unit_pml_threads_SOURCES = tests/unit/pml_threads.c tests/unit/pml_world.c tests/unit/pml_world.h
 tests_unit_pml_threads_CFLAGS = $(UNIT_CFLAGS)

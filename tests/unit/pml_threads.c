@@ -143,36 +143,44 @@ static void two_sleepers(void **state)
     world_close(&world);
 }
 
-/* Takes pieces of rank 1's large copies, as rank 0 would that helps, and never copies them. */
-static void *take_and_stop(void *arg)
+struct meddler {
+    struct shm_channel *channel;
+    uint64_t change; /* of the word by which the pieces of a copy are claimed */
+};
+
+/* Changes the word once, in the middle of a copy of rank 1's. */
+static void *meddle(void *arg)
 {
-    struct shm_channel *channel = arg;
-    struct ring_help *help = &channel->writer.shared->help;
+    const struct meddler *meddler = arg;
+    struct ring_help *help = &meddler->channel->writer.shared->help;
     uint64_t claim;
     do {
         claim = atomic_load(&help->claim);
         if (claim == UINT64_MAX) return NULL; /* of the test's end */
-    } while ((claim >> 16 & 0xffff) >= (claim & 0xffff) || !atomic_compare_exchange_weak(&help->claim, &claim, claim - 1));
-    return channel;
+    } while ((claim >> 16 & 0xffff) >= (claim & 0xffff) ||
+             !atomic_compare_exchange_weak(&help->claim, &claim, claim + meddler->change));
+    return arg;
 }
 
-/* A helper that is stopped in the middle of a copy: the deadline ends the wait for it, and the message comes another way. */
-static void lost_helper(void **state)
+/* Large messages from rank 0 to rank 1, read by rank 1, until the meddler was fast enough. All arrive whole. By
+ * then `over` is true. */
+static void meddled_copies(uint64_t change, bool (*over)(const struct pml_connection *connection))
 {
-    (void)state;
     enum { BYTES = 16 << 20 };
     char *environment[] = {"NCCLX_TIMEOUT=0.1", NULL}, *out = malloc(BYTES), *in = malloc(BYTES);
     struct ncclx_request *send, *receive;
-    struct shm_channel *channel;
+    struct pml_connection *connection;
+    struct meddler meddler = {.change = change};
     pthread_t thread;
     void *took = NULL;
     memset(out, 7, BYTES);
     world_open(&world, 2, environment);
     assert_int_equal(pml_send(&world.comm[0], PML_USER, out, 1, 1, 1), 0);
     assert_int_equal(pml_recv(&world.comm[1], PML_USER, in, 1, 0, 1, NULL), 0);
-    channel = world.rt[1].pml->connection[0][0]->channel;
-    assert_int_equal(pthread_create(&thread, NULL, take_and_stop, channel), 0);
-    for (int i = 0; i < 100 && !channel->alone; i++) { /* until the thread was fast enough */
+    connection = world.rt[1].pml->connection[0][0];
+    meddler.channel = connection->channel;
+    assert_int_equal(pthread_create(&thread, NULL, meddle, &meddler), 0);
+    for (int i = 0; i < 100 && !over(connection); i++) {
         memset(in, 0, BYTES);
         assert_int_equal(pml_isend(&world.comm[0], PML_USER, out, BYTES, 1, 1, &send), 0);
         assert_int_equal(pml_irecv(&world.comm[1], PML_USER, in, BYTES, 0, 1, &receive), 0);
@@ -182,12 +190,37 @@ static void lost_helper(void **state)
         send->kind->release(send);
         receive->kind->release(receive);
     }
-    if (!channel->alone) atomic_store(&channel->writer.shared->help.claim, UINT64_MAX);
+    bool was_over = over(connection);
+    atomic_store(&meddler.channel->writer.shared->help.claim, UINT64_MAX);
     pthread_join(thread, &took);
-    assert_true(channel->alone == (took != NULL));
+    assert_true(was_over == (took != NULL));
     world_close(&world);
     free(in);
     free(out);
+}
+
+static bool is_alone(const struct pml_connection *connection)
+{
+    return ((const struct shm_channel *)connection->channel)->alone;
+}
+
+static bool reads_no_more(const struct pml_connection *connection)
+{
+    return connection->probed && !connection->route.can_read;
+}
+
+/* A helper that took a piece and is stopped: the deadline ends the wait for it, and the message comes another way. */
+static void lost_helper(void **state)
+{
+    (void)state;
+    meddled_copies(UINT64_MAX, is_alone); /* one less left for others */
+}
+
+/* A peer that counts pieces as done which nobody has copied: they are not believed, and the message comes another way. */
+static void lying_helper(void **state)
+{
+    (void)state;
+    meddled_copies(UINT64_C(1) << 16, reads_no_more);
 }
 
 struct looking {
@@ -253,6 +286,7 @@ int main(void)
         cmocka_unit_test(sleeping_receiver),
         cmocka_unit_test(two_sleepers),
         cmocka_unit_test(lost_helper),
+        cmocka_unit_test(lying_helper),
         cmocka_unit_test(served_copies),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
