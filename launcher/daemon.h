@@ -5,16 +5,17 @@
 #include "launcher/child.h"
 #include "launcher/child_pool.h"
 #include "launcher/cpus.h"
-#include "launcher/link.h"
 #include "launcher/message.h"
+#include "launcher/order.h"
 #include "launcher/server.h"
+#include "launcher/wiring.h"
 
 #include <event2/buffer.h>
 #include <event2/event.h>
 
 struct daemon_rank;
 
-/* One output of a rank, on its way to the link. */
+/* One output of a rank, on its way to the place above. */
 struct daemon_stream {
     struct daemon_rank *rank;
     int fd; /* -1: closed */
@@ -37,7 +38,8 @@ enum daemon_phase { DAEMON_IDLE, DAEMON_RUNNING, DAEMON_TERMINATING, DAEMON_KILL
 
 struct daemon {
     struct event_base *base;
-    struct link *link;
+    const struct order *order;
+    struct wiring *wiring;
     struct cpus cpus;
     struct server *server;
     struct child_pool *pool;
@@ -50,34 +52,66 @@ struct daemon {
     struct rlimit files; /* as the user has set it */
     const char *scratch;
     const char *node;
-    int position; /* in the tree of daemons */
     int segment_fd;
     bool described; /* the topology is not this machine's: nothing is bound */
+    const char *lost_directory; /* why the user's directory cannot be entered here; null: it was */
+    bool paused;    /* ranks are not read from: the link up is full */
     bool alone;     /* the front end is gone */
     bool gone;      /* no process of the job is left */
+    bool ended;     /* and the tree knows */
+    bool unreachable, unguarded;
     bool input_ended;
-    int inputs_behind; /* targets that have not taken everything yet */
+    bool input_read; /* somebody takes the last piece */
+    int inputs_behind; /* targets, here and below, that have not taken everything yet */
 };
 
 /* daemon.c */
-/* Serves one front end over the link; returns the exit status of ncclxd. guard_fd ends when the guard dies. */
-int daemon_run(int link_fd, int guard_fd, const char *scratch);
+struct daemon_options {
+    const struct order *order;
+    int parent_fd; /* the link to the front, on its host; -1: the place above is connected to */
+    int guard_fd;  /* ends when the guard dies */
+    const char *scratch;
+    const char *lost_directory;
+};
+/* Serves its place in the tree; returns the exit status of ncclxd. */
+int daemon_run(const struct daemon_options *options);
 /* TERM to everything and KILL after the grace, or KILL now. */
 void daemon_end(struct daemon *daemon, bool at_once);
 /* The job cannot go on: its exit status and the reason. */
 void daemon_refuse(struct daemon *daemon, int status, const char *text);
 void daemon_trouble(struct daemon *daemon, const char *text);
+/* On standard error, which the agent brings to the place above. */
+void daemon_say(const char *text);
+int daemon_launch(struct daemon *daemon, const struct frame *frame);
+/* Up, to the front. */
+void daemon_send(struct daemon *daemon, struct frame_writer *writer);
+/* No process is left and nothing is left to read. */
+void daemon_job_over(struct daemon *daemon);
+
+/* daemon_frames.c: what comes over the links. */
+extern const struct wiring_events daemon_wiring_events;
+/* Takes a message of the own server to that of a neighbour. */
+void daemon_send_to_server(void *daemon, int link, const void *data, size_t bytes);
+
+/* daemon_end.c: the processes of the job, from their start to their end. */
+int daemon_watch_children(struct daemon *daemon);
+void daemon_signal_ranks(struct daemon *daemon, int number);
+/* There is no process: an order that was not carried out. */
+void daemon_finish_job(struct daemon *daemon);
 
 /* daemon_start.c: carries a launch order out. */
 void daemon_start_ranks(struct daemon *daemon);
 
 /* daemon_streams.c: output of ranks, and forwarded input. */
 int daemon_open_streams(struct daemon_rank *rank, int child_stdio[3], bool wants_input);
+/* Stops reading from ranks, and from those below, while the link up is full. */
 void daemon_pause_streams(struct daemon *daemon, bool pause);
 void daemon_close_output(struct daemon *daemon, int descriptor);
 void daemon_drain_streams(struct daemon *daemon);
 void daemon_close_input(struct daemon_rank *rank);
 void daemon_forward_input(struct daemon *daemon, const void *data, size_t bytes);
+/* One of those that take input, here or below, has taken all. */
+void daemon_input_taken(struct daemon *daemon);
 
 /* daemon_where.c: tells of each rank that cannot tell itself what its process does. */
 void daemon_tell_where(struct daemon *daemon);

@@ -29,6 +29,10 @@ struct start_app {
 static int prepare_app(struct daemon *daemon, int index, struct start_app *app)
 {
     const struct message_app *order = &daemon->launch.apps[index];
+    bool elsewhere = order->directory && order->directory[0] == '/';
+    if (daemon->lost_directory && !elsewhere)
+        return base_error(NCCLX_ERR_ARG, "cannot enter the directory '%.200s' on %s: %s", daemon->order->directory,
+                          daemon->node, daemon->lost_directory);
     app->environment = environment_compose(daemon->launch.environment, order->settings, order->setting_count);
     if (!app->environment)
         return base_error(NCCLX_ERR_NO_MEM, "memory is short for the environment of %s", order->argv[0]);
@@ -219,7 +223,7 @@ static void tell_started(struct daemon *daemon)
         frame_put_u32(&writer, (uint32_t)daemon->ranks[i].rank);
         frame_put_u32(&writer, (uint32_t)daemon->ranks[i].pid);
     }
-    link_send(daemon->link, &writer);
+    daemon_send(daemon, &writer);
 }
 
 /* Returns 0, or the exit status with which the job ends. */
@@ -227,7 +231,7 @@ static int start_all(struct daemon *daemon, struct start_app *apps)
 {
     int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC), status = 0;
     if (null_fd < 0 || make_ranks(daemon)) return 1;
-    for (int i = 0; i < daemon->launch.app_count && !status; i++) status = prepare_app(daemon, i, &apps[i]) ? 1 : 0;
+    for (int i = 0; i < daemon->launch.app_count && !status; i++) status = prepare_app(daemon, i, &apps[i]) ? 2 : 0;
     daemon->described = !hwloc_topology_is_thissystem(topo_node_hwloc(daemon->cpus.node));
     if (daemon->described)
         daemon_trouble(daemon, "no rank is bound: this machine is only described (HWLOC_SYNTHETIC or HWLOC_XMLFILE)");

@@ -1,4 +1,4 @@
-/* daemon_streams.c - output of ranks to the link, forwarded input to ranks. A link that is full stops the reading, so
+/* daemon_streams.c - output of ranks up the tree, forwarded input to ranks. A link that is full stops the reading, so
  * that a slow reader of ncclxrun's output slows the ranks down instead of filling memory. */
 #include "config.h"
 
@@ -21,14 +21,12 @@ static void send_output(struct daemon *daemon, const struct daemon_stream *strea
     frame_put_u32(&writer, (uint32_t)stream->rank->rank);
     frame_put_u8(&writer, (uint8_t)stream->descriptor);
     frame_put_bytes(&writer, data, bytes);
-    link_send(daemon->link, &writer);
+    daemon_send(daemon, &writer);
 }
 
 static void finish_if_over(struct daemon *daemon)
 {
-    if (!daemon->gone || daemon->open_streams > 0) return;
-    daemon->phase = DAEMON_DONE;
-    event_base_loopbreak(daemon->base);
+    if (daemon->gone && daemon->open_streams == 0) daemon_job_over(daemon);
 }
 
 static void close_stream(struct daemon_stream *stream, bool tell)
@@ -50,7 +48,7 @@ static bool read_stream(struct daemon_stream *stream)
     ssize_t got = read(stream->fd, chunk, sizeof chunk);
     if (got > 0) {
         send_output(daemon, stream, chunk, (size_t)got);
-        if (link_unsent(daemon->link) > LINK_HIGH_WATER) daemon_pause_streams(daemon, true);
+        if (wiring_full(daemon->wiring, TREE_PARENT)) daemon_pause_streams(daemon, true);
         return true;
     }
     if (got < 0 && (errno == EAGAIN || errno == EINTR) && !daemon->gone) return false;
@@ -69,6 +67,9 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 
 void daemon_pause_streams(struct daemon *daemon, bool pause)
 {
+    if (daemon->paused == pause) return;
+    daemon->paused = pause;
+    wiring_hold_below(daemon->wiring, pause);
     for (int i = 0; i < daemon->rank_count; i++) {
         for (int j = 0; j < 2; j++) {
             struct daemon_stream *stream = &daemon->ranks[i].streams[j];
@@ -88,7 +89,7 @@ void daemon_drain_streams(struct daemon *daemon)
         for (int j = 0; j < 2; j++) {
             struct daemon_stream *stream = &daemon->ranks[i].streams[j];
             while (stream->fd >= 0) {
-                if (!daemon->alone && link_unsent(daemon->link) > LINK_HIGH_WATER)
+                if (!daemon->alone && wiring_full(daemon->wiring, TREE_PARENT))
                     return; /* on_drained comes back here */
                 read_stream(stream);
             }
@@ -127,10 +128,13 @@ static int open_output(struct daemon_stream *stream, int *child_fd)
 
 /* ---- Input ------------------------------------------------------------------------------------------------------ */
 
-static void target_caught_up(struct daemon *daemon)
+void daemon_input_taken(struct daemon *daemon)
 {
     if (--daemon->inputs_behind > 0 || daemon->input_ended || daemon->alone) return;
-    link_send_empty(daemon->link, MESSAGE_INPUT_WANTED);
+    struct frame_writer writer;
+    frame_begin(&writer, MESSAGE_INPUT_WANTED);
+    frame_put_u8(&writer, daemon->input_read);
+    daemon_send(daemon, &writer);
 }
 
 void daemon_close_input(struct daemon_rank *rank)
@@ -141,7 +145,7 @@ void daemon_close_input(struct daemon_rank *rank)
     evbuffer_free(rank->input);
     close(rank->input_fd);
     rank->input_fd = -1;
-    if (behind) target_caught_up(rank->daemon);
+    if (behind) daemon_input_taken(rank->daemon);
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *arg)
@@ -158,12 +162,11 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
         return;
     }
     if (daemon->input_ended) daemon_close_input(rank);
-    target_caught_up(daemon);
+    daemon_input_taken(daemon);
 }
 
 void daemon_forward_input(struct daemon *daemon, const void *data, size_t bytes)
 {
-    if (bytes == 0) daemon->input_ended = true;
     for (int i = 0; i < daemon->rank_count; i++) {
         struct daemon_rank *rank = &daemon->ranks[i];
         if (rank->input_fd < 0) continue;
@@ -171,10 +174,10 @@ void daemon_forward_input(struct daemon *daemon, const void *data, size_t bytes)
         if (bytes == 0 && !behind) daemon_close_input(rank);
         if (bytes == 0) continue;
         if (!behind) daemon->inputs_behind++;
+        daemon->input_read = true;
         evbuffer_add(rank->input, data, bytes);
         event_add(rank->writable, NULL);
     }
-    /* Nobody reads any more: input goes on being taken, and dropped, only if it was sent before that was known. */
 }
 
 static int open_input(struct daemon_rank *rank, int *child_fd)

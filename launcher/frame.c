@@ -123,6 +123,15 @@ void frame_put_text(struct frame_writer *writer, const char *text)
     frame_put_bytes(writer, text, text ? strlen(text) + 1 : 0);
 }
 
+void frame_put_texts(struct frame_writer *writer, const char *const *texts, int count)
+{
+    int known = 0;
+    while (count < 0 && texts[known]) known++;
+    if (count < 0) count = known;
+    frame_put_u32(writer, (uint32_t)count);
+    for (int i = 0; i < count; i++) frame_put_text(writer, texts[i]);
+}
+
 int frame_finish(struct frame_writer *writer)
 {
     if (writer->failed)
@@ -198,6 +207,19 @@ const char *frame_get_text(struct frame_reader *reader)
         return NULL;
     }
     return text;
+}
+
+char **frame_get_texts(struct frame_reader *reader, int *count)
+{
+    uint32_t texts = frame_get_count(reader, 4);
+    char **list = base_calloc(AREA_LAUNCHER, (size_t)texts + 1, sizeof *list);
+    *count = (int)texts;
+    for (uint32_t i = 0; list && i < texts; i++) {
+        list[i] = (char *)(uintptr_t)frame_get_text(reader); /* execve takes no const */
+        if (!list[i]) reader->failed = true;
+    }
+    if (!list) reader->failed = true;
+    return list;
 }
 
 uint32_t frame_get_count(struct frame_reader *reader, size_t least)

@@ -43,8 +43,12 @@ void frame_put_u64(struct frame_writer *writer, uint64_t value);
 void frame_put_raw(struct frame_writer *writer, const void *data, size_t bytes);
 /* Their number, then the bytes. */
 void frame_put_bytes(struct frame_writer *writer, const void *data, size_t bytes);
+/* Without their length: the last field, or bytes that are a payload already. */
+void frame_put_raw(struct frame_writer *writer, const void *data, size_t bytes);
 /* Null is sent as such. */
 void frame_put_text(struct frame_writer *writer, const char *text);
+/* Negative count: up to the null that ends them. None may be null. */
+void frame_put_texts(struct frame_writer *writer, const char *const *texts, int count);
 /* Fills the length in. NCCLX_ERR_NO_MEM or NCCLX_ERR_LIMIT; data and used are then the frame. */
 int frame_finish(struct frame_writer *writer);
 void frame_release(struct frame_writer *writer);
@@ -63,6 +67,9 @@ uint64_t frame_get_u64(struct frame_reader *reader);
 const void *frame_get_bytes(struct frame_reader *reader, size_t *bytes);
 /* Points into the frame, ends with a zero byte and holds no other; null when null was sent. */
 const char *frame_get_text(struct frame_reader *reader);
+/* An array of texts that ends with null, to be freed with base_free(AREA_LAUNCHER, ...); they point into the frame and
+ * are the caller's to change if the frame is. Null when something is wrong or memory is short. */
+char **frame_get_texts(struct frame_reader *reader, int *count);
 /* A count of entries that take at least `least` bytes each, so that no count asks for more memory than the frame is
  * worth. */
 uint32_t frame_get_count(struct frame_reader *reader, size_t least);

@@ -1,11 +1,9 @@
-/* front.c - ncclxrun's event loop: from the daemon's greeting to its last word, and what the user is told on the way.
- */
+/* front.c - ncclxrun's event loop: from the first daemon to the last byte of output. */
 #include "config.h"
 
 #include "launcher/front.h"
 
 #include "launcher/front_progress.h"
-#include "launcher/report.h"
 #include "runtime/base/base.h"
 
 #include <errno.h>
@@ -15,6 +13,7 @@
 #include <unistd.h>
 
 #define FRONT_PATIENCE_NS (2 * BASE_NS_PER_S) /* for output, after the grace */
+#define FRONT_AGENTS_MS 3000                  /* for agents to end, once their daemons have */
 #define FRONT_DUMP_NS BASE_NS_PER_S           /* between the dump at --timeout and the end */
 
 static void write_line(const char *line, size_t length)
@@ -49,202 +48,43 @@ void front_fail(struct front *front, int status, const char *text)
     if (text && !front->options.quiet) front_say("%s", text);
 }
 
-static void end_loop(struct front *front)
+void front_fail_job(struct front *front, int status, const char *text)
 {
-    event_base_loopbreak(front->base);
+    front_fail(front, status, text);
+    if (!front->done) front_end_job(front, false);
 }
 
-static int on_hello(struct front *front, const struct frame *frame)
-{
-    struct message_hello hello;
-    int code = front->launched ? message_malformed(frame) : message_read_hello(frame, &hello);
-    if (code) return code;
-    front->launched = true;
-    if (strcmp(hello.version, PACKAGE_VERSION)) {
-        base_free(AREA_LAUNCHER, hello.cpus);
-        return base_error(NCCLX_ERR_BOOTSTRAP, "ncclxd on %s is version %s, ncclxrun is %s: install one version",
-                          hello.node, hello.version, PACKAGE_VERSION);
-    }
-    if (front->status >= 0) { /* --timeout was faster */
-        base_free(AREA_LAUNCHER, hello.cpus);
-        end_loop(front);
-        return NCCLX_SUCCESS;
-    }
-    front_progress_host(front->progress, 0);
-    if (front->options.verbose)
-        front_say("ncclxd on %s: %d cpus, files in %s", hello.node, hello.cpu_count, hello.scratch);
-    if (front_launch(front, &hello)) {
-        front->options.quiet = false; /* it is the user's request that is wrong */
-        front_fail(front, FRONT_EXIT_USAGE, base_error_detail());
-        front->launched = false;
-        end_loop(front);
-    }
-    return NCCLX_SUCCESS;
-}
-
-static int on_started(struct front *front, const struct frame *frame)
-{
-    struct frame_reader reader;
-    frame_read(&reader, frame);
-    uint32_t count = frame_get_count(&reader, 8);
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t rank = frame_get_u32(&reader);
-        uint32_t pid = frame_get_u32(&reader);
-        if (rank >= (uint32_t)front->map.rank_count) return message_malformed(frame);
-        front->pids[rank] = (pid_t)pid;
-    }
-    if (front->options.verbose) front_say("%u of %d ranks started", count, front->map.rank_count);
-    front_progress_ranks(front->progress, (int)count, front->map.rank_count);
-    front_display(front, &front->node, 1, front->options.display & OPTIONS_PIDS, false);
-    return frame_read_all(&reader) ? NCCLX_SUCCESS : message_malformed(frame);
-}
-
-static int on_output(struct front *front, const struct frame *frame)
-{
-    struct frame_reader reader;
-    size_t bytes;
-    frame_read(&reader, frame);
-    uint32_t rank = frame_get_u32(&reader);
-    uint8_t descriptor = frame_get_u8(&reader);
-    const void *data = frame_get_bytes(&reader, &bytes);
-    if (!frame_read_all(&reader) || rank >= (uint32_t)front->map.rank_count || descriptor < 1 || descriptor > 2)
-        return message_malformed(frame);
-    output_take(front->output, (int)rank, descriptor, data, bytes);
-    return NCCLX_SUCCESS;
-}
-
-static int on_exited(struct front *front, const struct frame *frame)
-{
-    struct message_exited exited;
-    char text[512];
-    int code = message_read_exited(frame, &exited);
-    if (code) return code;
-    if (exited.rank >= front->map.rank_count) return message_malformed(frame);
-    front->running--;
-    front->pids[exited.rank] = 0;
-    report_exit(&exited, front->node.name, text, sizeof text);
-    if (report_is_failure(&exited)) {
-        size_t used = strlen(text);
-        if (front->running > 0)
-            snprintf(text + used, sizeof text - used, "; ending the other %d rank%s", front->running,
-                     front->running == 1 ? "" : "s");
-        front_fail(front, report_exit_status(&exited), text);
-    } else if (front->options.verbose) {
-        front_say("rank %d on %s (pid %d) ended", exited.rank, front->node.name, exited.pid);
-    }
-    return NCCLX_SUCCESS;
-}
-
-static int on_aborted(struct front *front, const struct frame *frame)
-{
-    struct frame_reader reader;
-    char text[1024];
-    frame_read(&reader, frame);
-    uint32_t rank = frame_get_u32(&reader);
-    int abort_code = (int)frame_get_u32(&reader);
-    const char *message = frame_get_text(&reader);
-    if (!frame_read_all(&reader) || rank >= (uint32_t)front->map.rank_count) return message_malformed(frame);
-    snprintf(text, sizeof text, "rank %u on %s (pid %d) aborted the job with code %d%s%.700s", rank, front->node.name,
-             (int)front->pids[rank], abort_code, message && *message ? ": " : "", message ? message : "");
-    front_fail(front, (abort_code & 0xff) ? (abort_code & 0xff) : 1,
-               text); /* an exit status has 8 bits; an abort is never a success */
-    return NCCLX_SUCCESS;
-}
-
-static int on_refused(struct front *front, const struct frame *frame)
-{
-    struct frame_reader reader;
-    frame_read(&reader, frame);
-    uint32_t status = frame_get_u32(&reader);
-    const char *text = frame_get_text(&reader);
-    if (!frame_read_all(&reader) || !text || status < 1 || status > 255) return message_malformed(frame);
-    front->options.quiet = false;
-    front_fail(front, (int)status, text);
-    return NCCLX_SUCCESS;
-}
-
-static int on_trouble(const struct frame *frame)
-{
-    struct frame_reader reader;
-    frame_read(&reader, frame);
-    const char *text = frame_get_text(&reader);
-    if (!frame_read_all(&reader) || !text) return message_malformed(frame);
-    front_say("%s", text);
-    return NCCLX_SUCCESS;
-}
-
-static int on_done(struct front *front)
+void front_finish(struct front *front)
 {
     front->done = true;
-    output_finish(front->output);
-    if (output_is_empty(front->output)) end_loop(front);
-    return NCCLX_SUCCESS;
-}
-
-static int on_frame(void *arg, const struct frame *frame)
-{
-    struct front *front = arg;
-    if (!front->launched && frame->type != MESSAGE_HELLO) return message_malformed(frame);
-    switch (frame->type) {
-    case MESSAGE_HELLO:
-        return on_hello(front, frame);
-    case MESSAGE_STARTED:
-        return on_started(front, frame);
-    case MESSAGE_OUTPUT:
-        return on_output(front, frame);
-    case MESSAGE_EXITED:
-        return on_exited(front, frame);
-    case MESSAGE_ABORTED:
-        return on_aborted(front, frame);
-    case MESSAGE_REFUSED:
-        return on_refused(front, frame);
-    case MESSAGE_TROUBLE:
-        return on_trouble(frame);
-    case MESSAGE_INPUT_WANTED:
-        if (front->input) input_want(front->input);
-        return NCCLX_SUCCESS;
-    case MESSAGE_DONE:
-        return on_done(front);
-    default:
-        return message_malformed(frame);
-    }
-}
-
-static void on_drained(void *arg)
-{
-    (void)arg; /* what goes to the daemon is small, or asked for by it */
-}
-
-static void explain_lost_daemon(const struct front *front, char *text, size_t bytes)
-{
-    const char *node = front->node.name[0] ? front->node.name : "this machine";
-    int number = front_daemon_signal(front);
-    if (number)
-        snprintf(text, bytes, "the daemon ncclxd on %s was killed by signal %d (%s); ending the job", node, number,
-                 report_signal(number));
-    else
-        snprintf(text, bytes, "the daemon ncclxd on %s died; ending the job", node);
-}
-
-static void on_link_closed(void *arg, const char *message)
-{
-    struct front *front = arg;
-    char text[512];
-    if (front->done) return;
-    front->daemon_lost = true;
-    if (message)
-        snprintf(text, sizeof text, "%s; ending the job", message);
-    else
-        explain_lost_daemon(front, text, sizeof text);
-    front_fail(front, 1, text);
     if (front->output) output_finish(front->output);
-    if (!front->output || output_is_empty(front->output)) end_loop(front);
+    if (!front->output || output_is_empty(front->output)) event_base_loopbreak(front->base);
+}
+
+const char *front_node_name(const struct front *front, int rank)
+{
+    return front->nodes[front->map.ranks[rank].node].name;
+}
+
+void front_send(struct front *front, struct frame_writer *writer)
+{
+    struct frame frame;
+    if (frame_finish(writer) == NCCLX_SUCCESS && frame_parse(writer->data, writer->used, &frame) == NCCLX_SUCCESS)
+        wiring_spread(front->wiring, &frame);
+    frame_release(writer);
+}
+
+void front_send_empty(struct front *front, uint8_t type)
+{
+    struct frame_writer writer;
+    frame_begin(&writer, type);
+    front_send(front, &writer);
 }
 
 static void on_full(void *arg, bool full)
 {
     struct front *front = arg;
-    link_pause(front->link, full);
+    wiring_hold_below(front->wiring, full);
 }
 
 static void on_lost(void *arg, int descriptor, const char *reason)
@@ -260,13 +100,13 @@ static void on_lost(void *arg, int descriptor, const char *reason)
     struct frame_writer writer;
     frame_begin(&writer, MESSAGE_OUTPUT_CLOSED);
     frame_put_u8(&writer, (uint8_t)descriptor);
-    link_send(front->link, &writer);
+    front_send(front, &writer);
 }
 
 static void on_empty(void *arg)
 {
     struct front *front = arg;
-    if (front->done || front->daemon_lost) end_loop(front);
+    if (front->done) event_base_loopbreak(front->base);
 }
 
 static void arm(struct event *timer, uint64_t ns)
@@ -280,20 +120,24 @@ static void on_impatience(evutil_socket_t fd, short what, void *arg)
 {
     struct front *front = arg;
     (void)fd, (void)what;
-    output_discard(front->output);
+    if (front->output) output_discard(front->output);
+}
+
+void front_await_end(struct front *front)
+{
+    arm(front->patience, front->options.kill_grace_ns + FRONT_PATIENCE_NS);
 }
 
 void front_end_job(struct front *front, bool at_once)
 {
-    struct frame_writer writer;
-    frame_begin(&writer, MESSAGE_END);
-    frame_put_u8(&writer, at_once);
-    link_send(front->link, &writer);
+    if (front->end_told && !at_once) return;
+    front->end_told = true;
+    wiring_end(front->wiring, at_once);
     /* A reader of our output that has stopped must not keep a job alive that is to end. */
-    if (at_once)
+    if (at_once && front->output)
         output_discard(front->output);
     else
-        arm(front->patience, front->options.kill_grace_ns + FRONT_PATIENCE_NS);
+        front_await_end(front);
 }
 
 /* First the ranks say what they wait for, then they are ended. */
@@ -322,18 +166,14 @@ int front_open_output(struct front *front)
 
 static int open_loop(struct front *front)
 {
-    static const struct link_events link_events = {.frame = on_frame, .drained = on_drained, .closed = on_link_closed};
-    int code, fd;
+    int code;
     front->base = event_base_new();
     if (!front->base) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the event loop");
-    if ((code = front_open_signals(front))) return code;
-    if ((code = front_start_daemon(front, &fd))) return code;
-    front->link = link_open(front->base, fd, &link_events, front);
     front->timeout = evtimer_new(front->base, on_timeout, front);
     front->patience = evtimer_new(front->base, on_impatience, front);
-    if (!front->link || !front->timeout || !front->patience)
-        return base_error(NCCLX_ERR_NO_MEM, "memory is short for the event loop");
+    if (!front->timeout || !front->patience) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the event loop");
     front->progress = front_progress_open(front);
+    if ((code = front_open_signals(front)) || (code = front_open_tree(front))) return code;
     if (front->options.timeout_ns) arm(front->timeout, front->options.timeout_ns);
     return NCCLX_SUCCESS;
 }
@@ -341,7 +181,7 @@ static int open_loop(struct front *front)
 int front_run(struct front *front)
 {
     front->status = -1;
-    if (front_choose_hosts(front) || front_check_variables(front)) {
+    if (front_choose_hosts(front) || front_place_hosts(front) || front_check_variables(front)) {
         front->options.quiet = false; /* it is the user's request that is wrong */
         front_fail(front, FRONT_EXIT_USAGE, base_error_detail());
         return front->status;
@@ -349,12 +189,13 @@ int front_run(struct front *front)
     if (front->options.dry_run) return front_dry_run(front);
     if (open_loop(front))
         front_fail(front, FRONT_EXIT_USAGE, base_error_detail());
-    else
+    else if (!front->done)
         event_base_dispatch(front->base);
     front_progress_close(front->progress);
-    link_close(front->link);
+    wiring_close(front->wiring, FRONT_AGENTS_MS);
     if (front->daemon > 0) front_end_daemon(front);
     output_close(front->output);
     input_close(front->input);
+    oob_wipe(front->order.secret, sizeof front->order.secret);
     return front->status < 0 ? 0 : front->status;
 }

@@ -4,10 +4,11 @@
 
 #include "launcher/hosts.h"
 #include "launcher/input.h"
-#include "launcher/link.h"
 #include "launcher/message.h"
 #include "launcher/options.h"
+#include "launcher/order.h"
 #include "launcher/output.h"
+#include "launcher/wiring.h"
 
 #include <event2/event.h>
 #include <sys/types.h>
@@ -20,23 +21,42 @@ struct front_progress;
 struct front {
     struct options options;
     struct hosts hosts; /* in the order of the list; at least one */
+    bool allocation;    /* all are of the allocation of Slurm that we are in */
     char job[128];
+    struct order order; /* from which those of all daemons are made */
+    bool local_root;    /* position 0 is on this host, as a child */
     struct event_base *base;
-    struct link *link;
+    struct wiring *wiring;
     struct output *output;
     struct input *input;
     struct front_progress *progress;
     struct map map;
-    struct map_node node; /* in this release there is one */
-    struct map_cpu *cpus;
-    char scratch[256]; /* the daemon's private directory, once it is known */
-    pid_t daemon;
-    pid_t *pids; /* of the ranks, 0 before they start */
-    int running; /* ranks */
-    int status;  /* of the job; -1: nothing has failed */
-    bool launched, done, daemon_lost, ending;
+    struct map_node *nodes; /* of the job, in the order of the hosts */
+    struct front_node *places; /* by position */
+    int node_count;
+    struct front_kind *kinds;
+    pid_t daemon; /* of this host */
+    pid_t *pids;  /* of the ranks, 0 before they start */
+    int started, running; /* ranks */
+    int status;   /* of the job; -1: nothing has failed */
+    bool launched, done, daemon_lost, daemon_ended, ending;
+    bool end_told; /* to the daemons */
     int end_requests; /* signals of the user that end the job */
     struct event *signals, *timeout, *patience;
+};
+
+/* What a position is in the job, and what its daemon said of it. */
+struct front_node {
+    int node; /* of the job */
+    int file_limit, process_limit;
+};
+
+/* Nodes that are alike share their description. */
+struct front_kind {
+    struct front_kind *next;
+    void *bytes;
+    size_t count;
+    struct message_node node;
 };
 
 /* front.c */
@@ -50,6 +70,21 @@ void front_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The first cause decides the exit status and is told; later ones are not. */
 void front_fail(struct front *front, int status, const char *text);
 
+/* The same, and ends the job. */
+void front_fail_job(struct front *front, int status, const char *text);
+/* The end has begun: a reader of our output that has stopped does not hold it up for long. */
+void front_await_end(struct front *front);
+/* Ends the loop once all output is written. */
+void front_finish(struct front *front);
+/* To all daemons. */
+void front_send(struct front *front, struct frame_writer *writer);
+void front_send_empty(struct front *front, uint8_t type);
+/* The name of the node that a rank is on. */
+const char *front_node_name(const struct front *front, int rank);
+
+/* front_frames.c: what daemons say of ranks. */
+int front_take_frame(void *front, int link, const struct frame *frame);
+
 /* front_hosts.c: the hosts of the job, from --hostfile, --host, Slurm's allocation, or this machine alone. */
 int front_choose_hosts(struct front *front);
 
@@ -61,16 +96,24 @@ void front_display(struct front *front, const struct map_node *nodes, int node_c
 /* front_dry.c: maps and displays, and starts nothing. The exit status. */
 int front_dry_run(struct front *front);
 
-/* front_launch.c: from the daemon's description of its node to the launch order. */
+/* front_tree.c: the daemons of the hosts, up to the point where all are there. */
+int front_place_hosts(struct front *front);
+int front_open_tree(struct front *front);
+
+/* front_launch.c: from what is known of the nodes to the launch order. */
 /* NCCLX_ERR_CONFIG: a bad value of an NCCLX_* variable, before anything is started. */
 int front_check_variables(const struct front *front);
-int front_launch(struct front *front, const struct message_hello *hello);
+int front_launch(struct front *front);
 
-/* front_daemon.c: starts and ends the daemon's process. */
+/* front_daemon.c: starts and ends the daemon of this host. */
 int front_find_daemon(const struct front *front, char *path, size_t bytes);
-int front_start_daemon(struct front *front, int *link_fd);
+int front_start_daemon(void *front, int *link_fd);
+/* What the user's environment may tell daemons; ranks get all of it by message. Null: memory is short. */
+char **front_daemon_environment(void);
 /* The signal that has ended it, or 0. Leaves it to be waited for. */
 int front_daemon_signal(const struct front *front);
+/* Tells the wiring when it has ended. */
+void front_watch_daemon(struct front *front);
 /* Waits for it; when it died before its time, ends what it left. */
 void front_end_daemon(struct front *front);
 

@@ -32,8 +32,11 @@ extern char **environ;
  * else where it was configured. */
 int front_find_daemon(const struct front *front, char *path, size_t bytes)
 {
-    (void)front;
     char self[PATH_MAX];
+    if (front->options.prefix) {
+        snprintf(path, bytes, "%s/libexec/ncclxd", front->options.prefix);
+        return NCCLX_SUCCESS;
+    }
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length > 0) {
         self[length] = 0;
@@ -63,7 +66,7 @@ static void run_daemon(const char *path, char *const *argv, char *const *environ
 }
 
 /* What the user's environment may tell the daemon; ranks get all of it by message. */
-static char **daemon_environment(void)
+char **front_daemon_environment(void)
 {
     size_t count = 0;
     while (environ[count]) count++;
@@ -76,40 +79,62 @@ static char **daemon_environment(void)
     return list;
 }
 
-int front_start_daemon(struct front *front, int *link_fd)
+/* Its order goes ahead of all frames. */
+static int send_order(const struct front *front, int fd)
 {
-    char path[PATH_MAX + 16], fd_text[16];
-    int ends[2], code = front_find_daemon(front, path, sizeof path);
+    struct order order;
+    struct frame_writer writer;
+    int code = order_derive(&front->order, 0, &order);
     if (code) return code;
-    char **environment = daemon_environment();
-    if (!environment) return base_error(NCCLX_ERR_NO_MEM, "memory is short for starting ncclxd");
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends)) {
-        base_free(AREA_LAUNCHER, environment);
-        return base_error(NCCLX_ERR_LIMIT, "no socket for ncclxd: %s", strerror(errno));
+    bool starts = order.tree.start == TREE_START_EACH && order.tree.shape.count > 1;
+    order.agent_environment = starts ? environ : NULL;
+    order_write(&writer, &order);
+    code = frame_finish(&writer);
+    for (size_t sent = 0; !code && sent < writer.used;) {
+        ssize_t wrote = write(fd, writer.data + sent, writer.used - sent);
+        if (wrote < 0 && errno != EINTR) code = base_error(NCCLX_ERR_BOOTSTRAP, "ncclxd takes no order: %s", strerror(errno));
+        if (wrote > 0) sent += (size_t)wrote;
     }
+    if (writer.data) oob_wipe(writer.data, writer.used);
+    frame_release(&writer);
+    base_free(AREA_LAUNCHER, order.hosts);
+    return code;
+}
+
+int front_start_daemon(void *arg, int *link_fd)
+{
+    struct front *front = arg;
+    char *path = (char *)(uintptr_t)front->order.daemon, fd_text[16];
+    char **environment = front->order.environment;
+    int ends[2];
+    if (access(path, X_OK))
+        return base_error(NCCLX_ERR_BOOTSTRAP, "ncclxd cannot be run: %.300s: %s", path, strerror(errno));
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
+        return base_error(NCCLX_ERR_LIMIT, "no socket for ncclxd: %s", strerror(errno));
     fcntl(ends[0], F_SETFD, FD_CLOEXEC);
     snprintf(fd_text, sizeof fd_text, "%d", ends[1]);
-    char *argv[] = {path, (char *)(uintptr_t) "--link", fd_text, (char *)(uintptr_t) "--job", front->job, NULL};
+    char *argv[] = {path, (char *)(uintptr_t) "--link", fd_text, NULL};
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     front->daemon = fork();
     if (front->daemon == 0) run_daemon(path, argv, environment);
-    int error = errno;
+    int error = errno, code = NCCLX_SUCCESS;
     close(ends[1]);
-    base_free(AREA_LAUNCHER, environment);
-    if (front->daemon > 0) {
+    if (front->daemon < 0) code = base_error(NCCLX_ERR_LIMIT, "cannot start ncclxd: %s", strerror(error));
+    if (!code) code = send_order(front, ends[0]);
+    if (!code)
         *link_fd = ends[0];
-        return NCCLX_SUCCESS;
-    }
-    close(ends[0]);
-    return base_error(NCCLX_ERR_LIMIT, "cannot start ncclxd: %s", strerror(error));
+    else
+        close(ends[0]);
+    return code;
 }
 
 /* Orphans of a killed daemon come to us. Children that ncclxrun had before it was ncclxrun (exec in a script) are in
  * its own session, ranks never. */
 static void end_leftovers(const struct front *front)
 {
-    sweep_kill(getsid(0), LEFTOVERS_MS);
-    if (front->scratch[0]) scratch_remove(front->scratch);
+    struct sweep_spare spare = {.session = getsid(0), .job = front->job};
+    sweep_kill(&spare, LEFTOVERS_MS);
+    scratch_remove_job(front->job);
 }
 
 /* False when no waiting with a time limit is possible. */
@@ -132,10 +157,21 @@ static bool daemon_ended(pid_t daemon, int timeout_ms)
 int front_daemon_signal(const struct front *front)
 {
     siginfo_t end = {.si_pid = 0};
+    if (front->daemon <= 0) return 0;
     await_end(front->daemon, DAEMON_SIGNAL_WAIT_MS);
     if (waitid(P_PID, (id_t)front->daemon, &end, WEXITED | WNOHANG | WNOWAIT) || !end.si_pid) return 0;
     if (end.si_code != CLD_EXITED) return end.si_status;
     return end.si_status > 128 ? end.si_status - 128 : 0; /* its guard says so of the inner process */
+}
+
+void front_watch_daemon(struct front *front)
+{
+    siginfo_t end = {.si_pid = 0};
+    if (front->daemon <= 0 || front->daemon_ended ||
+        waitid(P_PID, (id_t)front->daemon, &end, WEXITED | WNOHANG | WNOWAIT) || !end.si_pid)
+        return;
+    front->daemon_ended = true;
+    wiring_local_died(front->wiring, end.si_code == CLD_EXITED ? end.si_status << 8 : end.si_status);
 }
 
 void front_end_daemon(struct front *front)

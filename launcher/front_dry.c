@@ -5,7 +5,6 @@
 #include "launcher/front.h"
 
 #include "launcher/gpus.h"
-#include "launcher/message_gpus.h"
 #include "runtime/base/base.h"
 
 #include <errno.h>
@@ -46,20 +45,16 @@ static int refused(const struct frame *frame)
 
 static int take_frame(struct dry_kind *kind, const struct frame *frame)
 {
-    struct message_hello hello;
-    struct frame_reader reader;
+    struct message_node node;
     if (frame->type == MESSAGE_REFUSED) return refused(frame);
-    if (frame->type == MESSAGE_HELLO && !kind->cpus) {
-        int code = message_read_hello(frame, &hello);
-        if (code) return code;
-        kind->cpus = hello.cpus;
-        kind->cpu_count = hello.cpu_count;
-        return NCCLX_SUCCESS;
-    }
-    if (frame->type != MESSAGE_GPUS || kind->gpus) return message_malformed(frame);
-    frame_read(&reader, frame);
-    kind->gpus = message_get_gpus(&reader, &kind->gpu_count);
-    return frame_read_all(&reader) ? NCCLX_SUCCESS : message_malformed(frame);
+    if (frame->type != MESSAGE_NODE || kind->cpus) return message_malformed(frame);
+    int code = message_read_node(frame, &node);
+    if (code) return code;
+    kind->cpus = node.cpus;
+    kind->cpu_count = node.cpu_count;
+    kind->gpus = node.gpus;
+    kind->gpu_count = node.gpu_count;
+    return NCCLX_SUCCESS;
 }
 
 static int take_description(struct dry_kind *kind, const unsigned char *data, size_t bytes)

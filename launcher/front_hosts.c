@@ -107,11 +107,6 @@ int front_choose_hosts(struct front *front)
     int code = read_source(front, &source, &allocation);
     if (!code && options->hosts) code = apply_host_option(&front->hosts, options->hosts, source, &allocation);
     if (!code) code = identify(front, allocation);
-    for (int i = 0; i < front->hosts.count && !code && !options->dry_run; i++)
-        if (!front->hosts.entries[i].local)
-            code =
-                base_error(NCCLX_ERR_ARG, "host '%.100s' is not this machine; this release starts ranks on one machine",
-                           front->hosts.entries[i].name);
-    if (!code) front->node.slots = front->hosts.entries[0].slots;
+    front->allocation = allocation;
     return code;
 }

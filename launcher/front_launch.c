@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define LAUNCH_FILES_PER_RANK 3 /* two pipes and the PMIx connection; one more when all read standard input */
+#define LAUNCH_FILES_PER_CHILD 2 /* a link and an agent */
 #define LAUNCH_FILES_SPARE 48   /* the daemon's own, and PMIx' */
 
 extern char **environ;
@@ -36,21 +37,31 @@ int front_check_variables(const struct front *front)
 }
 
 /* Better said now than half way through. */
-static int check_limits(const struct front *front, const struct message_hello *hello)
+static int check_node(const struct front *front, const struct front_node *place)
 {
-    int ranks = front->map.rank_count;
+    const char *name = front->nodes[place->node].name;
+    int ranks = front->map.local_size[place->node];
     int each = LAUNCH_FILES_PER_RANK + (front->options.input == OPTIONS_STDIN_ALL);
-    long files = (long)ranks * each + LAUNCH_FILES_SPARE;
-    if (files > hello->file_limit)
+    int below = tree_child_count(&front->order.tree.shape, (int)(place - front->places));
+    long files = (long)ranks * each + (long)below * LAUNCH_FILES_PER_CHILD + LAUNCH_FILES_SPARE;
+    if (files > place->file_limit)
         return base_error(
             NCCLX_ERR_LIMIT,
             "%d ranks on %s need %ld open files, the limit is %d: start fewer ranks or raise it (ulimit -Hn)", ranks,
-            hello->node, files, hello->file_limit);
-    if (hello->process_limit && ranks + 2 > hello->process_limit)
+            name, files, place->file_limit);
+    if (place->process_limit && ranks + 2 > place->process_limit)
         return base_error(
             NCCLX_ERR_LIMIT,
             "%d ranks on %s need more processes than the limit of %d: start fewer ranks or raise it (ulimit -u)", ranks,
-            hello->node, hello->process_limit);
+            name, place->process_limit);
+    return NCCLX_SUCCESS;
+}
+
+static int check_limits(const struct front *front)
+{
+    int code, ranks = front->map.rank_count;
+    for (int i = 0; i < front->node_count; i++)
+        if ((code = check_node(front, &front->places[i]))) return code;
     if (front->options.input == OPTIONS_STDIN_RANK && front->options.input_rank >= ranks)
         return base_error(NCCLX_ERR_ARG, "--stdin: there is no rank %d among %d", front->options.input_rank, ranks);
     return NCCLX_SUCCESS;
@@ -97,12 +108,14 @@ static void release_apps(struct message_app *apps, int count)
     base_free(AREA_LAUNCHER, apps);
 }
 
-static enum message_input choose_input(const struct options *options)
+static enum message_input choose_input(const struct front *front)
 {
+    const struct options *options = &front->options;
     if (options->input == OPTIONS_STDIN_NONE) return MESSAGE_INPUT_NONE;
+    if (options->input == OPTIONS_STDIN_ALL || !front->local_root) return MESSAGE_INPUT_FORWARDED;
+    bool here = front->map.ranks[options->input_rank].node == front->places[0].node;
     /* A terminal is not handed over: its new owner would read also while the job is in the background. */
-    return options->input == OPTIONS_STDIN_RANK && !isatty(STDIN_FILENO) ? MESSAGE_INPUT_DIRECT
-                                                                         : MESSAGE_INPUT_FORWARDED;
+    return here && !isatty(STDIN_FILENO) ? MESSAGE_INPUT_DIRECT : MESSAGE_INPUT_FORWARDED;
 }
 
 static void on_input(void *arg, const void *bytes, size_t count)
@@ -111,55 +124,63 @@ static void on_input(void *arg, const void *bytes, size_t count)
     struct frame_writer writer;
     frame_begin(&writer, MESSAGE_INPUT);
     frame_put_bytes(&writer, bytes, count);
-    link_send(front->link, &writer);
+    front_send(front, &writer);
+}
+
+/* Names, and places in the tree, of all nodes. */
+static int list_nodes(const struct front *front, struct message_launch *launch)
+{
+    launch->node_count = front->node_count;
+    launch->nodes = base_calloc(AREA_LAUNCHER, (size_t)front->node_count, sizeof *launch->nodes);
+    launch->positions = base_calloc(AREA_LAUNCHER, (size_t)front->node_count, sizeof *launch->positions);
+    if (!launch->nodes || !launch->positions)
+        return base_error(NCCLX_ERR_NO_MEM, "memory is short for the launch order");
+    for (int i = 0; i < front->node_count; i++) {
+        launch->nodes[i] = front->nodes[i].name;
+        launch->positions[front->places[i].node] = i;
+    }
+    return NCCLX_SUCCESS;
 }
 
 static int send_order(struct front *front)
 {
     const struct options *options = &front->options;
-    const char *nodes[] = {front->node.name};
-    int positions[] = {0};
     struct frame_writer writer;
     struct message_launch launch = {.job = front->job,
-                                    .nodes = nodes,
-                                    .positions = positions,
                                     .oversubscribed = front->map.oversubscribed,
-                                    .node_count = 1,
-                                    .radix = 32,
+                                    .radix = front->order.tree.shape.radix,
                                     .app_count = options->app_count,
                                     .environment = environ,
                                     .ranks = front->map.ranks,
                                     .rank_count = front->map.rank_count,
                                     .kill_grace_ns = options->kill_grace_ns,
-                                    .input = choose_input(options),
+                                    .input = choose_input(front),
                                     .input_rank = options->input == OPTIONS_STDIN_ALL ? -1 : options->input_rank};
     launch.apps = base_calloc(AREA_LAUNCHER, (size_t)options->app_count, sizeof *launch.apps);
-    int code = launch.apps ? NCCLX_SUCCESS : base_error(NCCLX_ERR_NO_MEM, "memory is short for the launch order");
+    int code = launch.apps ? list_nodes(front, &launch)
+                           : base_error(NCCLX_ERR_NO_MEM, "memory is short for the launch order");
     for (int i = 0; i < options->app_count && !code; i++) code = fill_app(&options->apps[i], &launch.apps[i]);
     if (!code) {
         message_write_launch(&writer, &launch);
-        link_send(front->link, &writer);
+        front_send(front, &writer);
         if (launch.input == MESSAGE_INPUT_FORWARDED &&
             (code = input_open(front->base, on_input, front, &front->input)) == NCCLX_SUCCESS)
             input_want(front->input);
     }
     release_apps(launch.apps, options->app_count);
+    base_free(AREA_LAUNCHER, launch.nodes);
+    base_free(AREA_LAUNCHER, launch.positions);
     return code;
 }
 
-int front_launch(struct front *front, const struct message_hello *hello)
+int front_launch(struct front *front)
 {
     int code;
-    snprintf(front->node.name, sizeof front->node.name, "%s", hello->node);
-    snprintf(front->scratch, sizeof front->scratch, "%s", hello->scratch);
-    front->cpus = hello->cpus;
-    front->node.cpus = hello->cpus;
-    front->node.cpu_count = hello->cpu_count;
-    if ((code = front_map_ranks(front, &front->node, 1)) || (code = check_limits(front, hello))) return code;
+    if ((code = front_map_ranks(front, front->nodes, front->node_count)) || (code = check_limits(front))) return code;
     front->pids = base_calloc(AREA_LAUNCHER, (size_t)front->map.rank_count, sizeof *front->pids);
     if (!front->pids) return base_error(NCCLX_ERR_NO_MEM, "memory is short for %d ranks", front->map.rank_count);
     if ((code = front_open_output(front))) return code;
-    front_display(front, &front->node, 1, front->options.display & ~(unsigned)OPTIONS_PIDS, false);
+    front_display(front, front->nodes, front->node_count, front->options.display & ~(unsigned)OPTIONS_PIDS, false);
     front->running = front->map.rank_count;
     return send_order(front);
 }

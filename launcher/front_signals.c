@@ -19,7 +19,7 @@ static void send_signal(struct front *front, int number)
     struct frame_writer writer;
     frame_begin(&writer, MESSAGE_SIGNAL);
     frame_put_u32(&writer, (uint32_t)number);
-    link_send(front->link, &writer);
+    front_send(front, &writer);
 }
 
 /* TERM for the ranks the first time, KILL the second. */
@@ -29,24 +29,22 @@ static void end_by_signal(struct front *front, int number)
     snprintf(text, sizeof text, "%s received: ending the job", report_signal(number));
     front_fail(front, 128 + number, text);
     front->ending = true;
-    if (!front->launched)
-        event_base_loopbreak(front->base);
-    else
-        front_end_job(front, front->end_requests++ > 0);
+    front_end_job(front, front->end_requests++ > 0);
 }
 
 static void stop_all(struct front *front)
 {
     send_signal(front, SIGTSTP);
-    link_flush(front->link, 1000);
+    wiring_suspend(front->wiring);
+    wiring_flush(front->wiring, 1000);
     raise(SIGSTOP);
 }
 
 void front_ask_where(struct front *front)
 {
     front_say("%d of %d ranks are running:", front->running, front->map.rank_count);
-    front_display(front, &front->node, 1, OPTIONS_PLACES, false);
-    link_send_empty(front->link, MESSAGE_DUMP);
+    front_display(front, front->nodes, front->node_count, OPTIONS_PLACES, false);
+    front_send_empty(front, MESSAGE_DUMP);
 }
 
 static void take_signal(struct front *front, int number)
@@ -56,6 +54,10 @@ static void take_signal(struct front *front, int number)
     case SIGTERM:
     case SIGHUP:
         end_by_signal(front, number);
+        break;
+    case SIGCHLD:
+        wiring_reap(front->wiring);
+        front_watch_daemon(front);
         break;
     case SIGQUIT:
         front_ask_where(front);
@@ -78,7 +80,7 @@ static void on_signal(evutil_socket_t fd, short what, void *arg)
 
 int front_open_signals(struct front *front)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2, SIGWINCH};
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCHLD};
     sigset_t set;
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {

@@ -1,4 +1,4 @@
-/* link.c - frames over a bufferevent. */
+/* link.c - frames over a bufferevent. A sealed stream is one of records, cut without regard to frames. */
 #include "config.h"
 
 #include "launcher/link.h"
@@ -16,9 +16,25 @@ struct link {
     struct bufferevent *stream;
     struct link_events events;
     void *arg;
+    struct evbuffer *opened; /* what records held; null: the stream is not sealed */
+    struct oob_seal sending, receiving;
     bool above; /* was above the high water mark */
     bool paused, closed;
+    bool busy, doomed; /* inside a handler; closed there */
 };
+
+static void release(struct link *link)
+{
+    int fd = bufferevent_getfd(link->stream);
+    bufferevent_disable(link->stream, EV_READ | EV_WRITE);
+    bufferevent_free(
+        link->stream); /* completes in the loop, which may never run again: the other side must see the end now */
+    close(fd);
+    if (link->opened) evbuffer_free(link->opened);
+    oob_wipe(&link->sending, sizeof link->sending);
+    oob_wipe(&link->receiving, sizeof link->receiving);
+    base_free(AREA_LAUNCHER, link);
+}
 
 static void end_link(struct link *link, const char *message)
 {
@@ -28,11 +44,35 @@ static void end_link(struct link *link, const char *message)
     link->events.closed(link->arg, message);
 }
 
-/* Hands every complete frame up. The handler may pause the link. */
-static void on_read(struct bufferevent *stream, void *arg)
+/* Opens every complete record. False when the stream is not what the other side wrote. */
+static bool open_records(struct link *link)
 {
-    struct link *link = arg;
-    struct evbuffer *input = bufferevent_get_input(stream);
+    struct evbuffer *input = bufferevent_get_input(link->stream);
+    for (;;) {
+        unsigned char header[OOB_RECORD_HEADER];
+        ssize_t have = evbuffer_copyout(input, header, sizeof header);
+        size_t total = oob_record_bytes(header, have > 0 ? (size_t)have : 0);
+        if (total == 0) return false;
+        if (total <= OOB_RECORD_HEADER || evbuffer_get_length(input) < total) return true;
+        struct evbuffer_iovec room;
+        const unsigned char *record = evbuffer_pullup(input, (ev_ssize_t)total);
+        if (!record || evbuffer_reserve_space(link->opened, (ev_ssize_t)(total - OOB_RECORD_EXTRA), &room, 1) < 1 ||
+            oob_unseal(&link->receiving, record, total, room.iov_base))
+            return false;
+        room.iov_len = total - OOB_RECORD_EXTRA;
+        evbuffer_commit_space(link->opened, &room, 1);
+        evbuffer_drain(input, total);
+    }
+}
+
+/* Hands every complete frame up. The handler may pause or close the link. */
+static void take_frames(struct link *link)
+{
+    struct evbuffer *input = link->opened ? link->opened : bufferevent_get_input(link->stream);
+    if (link->opened && !link->closed && !open_records(link)) {
+        end_link(link, "the other end of the link sends what is not ours");
+        return;
+    }
     while (!link->paused && !link->closed) {
         unsigned char header[FRAME_HEADER_BYTES];
         struct frame frame;
@@ -53,6 +93,16 @@ static void on_read(struct bufferevent *stream, void *arg)
     }
 }
 
+static void on_read(struct bufferevent *stream, void *arg)
+{
+    struct link *link = arg;
+    (void)stream;
+    link->busy = true;
+    take_frames(link);
+    link->busy = false;
+    if (link->doomed) release(link);
+}
+
 static void on_written(struct bufferevent *stream, void *arg)
 {
     struct link *link = arg;
@@ -64,23 +114,36 @@ static void on_written(struct bufferevent *stream, void *arg)
 static void on_event(struct bufferevent *stream, short what, void *arg)
 {
     struct link *link = arg;
+    int error = errno;
+    (void)stream;
+    link->busy = true;
     if (what & BEV_EVENT_EOF) {
-        on_read(stream, link); /* what came before the end */
+        take_frames(link); /* what came before the end */
         end_link(link, NULL);
     } else if (what & BEV_EVENT_ERROR) {
-        end_link(link, errno == ECONNRESET || errno == EPIPE ? NULL : strerror(errno));
+        end_link(link, error == ECONNRESET || error == EPIPE ? NULL : strerror(error));
     }
+    link->busy = false;
+    if (link->doomed) release(link);
 }
 
-struct link *link_open(struct event_base *base, int fd, const struct link_events *events, void *arg)
+struct link *link_open(struct event_base *base, int fd, const struct oob_keys *keys, const struct link_events *events,
+                       void *arg)
 {
     struct link *link = base_calloc(AREA_LAUNCHER, 1, sizeof *link);
     if (!link) return NULL;
     evutil_make_socket_nonblocking(fd);
     link->stream = bufferevent_socket_new(base, fd, 0);
-    if (!link->stream) {
+    if (keys) link->opened = evbuffer_new();
+    if (!link->stream || (keys && !link->opened)) {
+        if (link->stream) bufferevent_free(link->stream);
+        if (link->opened) evbuffer_free(link->opened);
         base_free(AREA_LAUNCHER, link);
         return NULL;
+    }
+    if (keys) {
+        oob_seal_begin(&link->sending, keys->send);
+        oob_seal_begin(&link->receiving, keys->receive);
     }
     link->events = *events;
     link->arg = arg;
@@ -95,22 +158,45 @@ struct link *link_open(struct event_base *base, int fd, const struct link_events
 void link_close(struct link *link)
 {
     if (!link) return;
-    int fd = bufferevent_getfd(link->stream);
-    bufferevent_disable(link->stream, EV_READ | EV_WRITE);
-    bufferevent_free(
-        link->stream); /* completes in the loop, which may never run again: the other side must see the end now */
-    close(fd);
-    base_free(AREA_LAUNCHER, link);
+    link->closed = true;
+    if (link->busy)
+        link->doomed = true;
+    else
+        release(link);
+}
+
+/* False when memory is short. */
+static bool put_records(struct link *link, const unsigned char *data, size_t bytes)
+{
+    struct evbuffer *output = bufferevent_get_output(link->stream);
+    while (bytes > 0) {
+        size_t piece = bytes < OOB_RECORD_MAX ? bytes : OOB_RECORD_MAX;
+        struct evbuffer_iovec room;
+        if (evbuffer_reserve_space(output, (ev_ssize_t)(piece + OOB_RECORD_EXTRA), &room, 1) < 1) return false;
+        oob_seal(&link->sending, data, piece, room.iov_base);
+        room.iov_len = piece + OOB_RECORD_EXTRA;
+        evbuffer_commit_space(output, &room, 1);
+        data += piece;
+        bytes -= piece;
+    }
+    return true;
+}
+
+void link_send_whole(struct link *link, const void *data, size_t bytes)
+{
+    if (link->closed) return;
+    bool put = link->opened ? put_records(link, data, bytes) : bufferevent_write(link->stream, data, bytes) == 0;
+    if (!put) end_link(link, "memory is short for a message");
+    if (link_unsent(link) > LINK_HIGH_WATER) link->above = true;
 }
 
 void link_send(struct link *link, struct frame_writer *writer)
 {
     if (!link->closed && frame_finish(writer) == NCCLX_SUCCESS)
-        bufferevent_write(link->stream, writer->data, writer->used);
+        link_send_whole(link, writer->data, writer->used);
     else if (!link->closed)
         end_link(link, base_error_detail());
     frame_release(writer);
-    if (link_unsent(link) > LINK_HIGH_WATER) link->above = true;
 }
 
 void link_send_empty(struct link *link, uint8_t type)

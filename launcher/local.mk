@@ -24,45 +24,56 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/message.c launcher/message.h \
 	launcher/message_gpus.c launcher/message_gpus.h \
 	launcher/options.c launcher/options.h \
+	launcher/order.c launcher/order.h \
 	launcher/progress.c launcher/progress.h \
 	launcher/report.c launcher/report.h \
 	launcher/tree.h launcher/tree_private.h \
+	launcher/words.c launcher/words.h \
 	$(tree_sources)
 launcher_liblauncher_la_LIBADD = libncclx_core.la
 
+# What ncclxrun and ncclxd share: places in the tree of daemons.
+wiring_sources = \
+	launcher/agent.c launcher/agent.h \
+	launcher/child.c launcher/child.h \
+	launcher/link.c launcher/link.h \
+	launcher/starter.c launcher/starter.h \
+	launcher/wiring.c launcher/wiring.h
+
 # ncclxrun needs neither PMIx nor hwloc: --as-needed keeps them from being loaded at each start.
 bin_PROGRAMS += launcher/ncclxrun
-launcher_ncclxrun_SOURCES = \
+launcher_ncclxrun_SOURCES = $(wiring_sources) \
 	launcher/front.c launcher/front.h \
 	launcher/front_daemon.c \
 	launcher/front_dry.c \
+	launcher/front_frames.c \
 	launcher/front_hosts.c \
 	launcher/front_map.c \
 	launcher/front_progress.c launcher/front_progress.h \
 	launcher/front_launch.c \
 	launcher/front_signals.c \
+	launcher/front_tree.c \
 	launcher/host_lookup.c launcher/host_lookup.h \
 	launcher/input.c launcher/input.h \
-	launcher/link.c launcher/link.h \
 	launcher/ncclxrun.c \
 	launcher/output.c launcher/output.h \
 	launcher/scratch.c launcher/scratch.h \
 	launcher/sweep.c launcher/sweep.h
 launcher_ncclxrun_CPPFLAGS = $(AM_CPPFLAGS) -DLIBEXECDIR='"$(libexecdir)"'
 launcher_ncclxrun_LDFLAGS = $(AM_LDFLAGS) -Wl,--as-needed
-launcher_ncclxrun_LDADD = launcher/liblauncher.la $(EVENT_LIBS)
+launcher_ncclxrun_LDADD = launcher/liblauncher.la bootstrap/liboob.la $(EVENT_LIBS)
 
 libexec_PROGRAMS += launcher/ncclxd
-launcher_ncclxd_SOURCES = \
-	launcher/child.c launcher/child.h \
+launcher_ncclxd_SOURCES = $(wiring_sources) \
 	launcher/child_pool.c launcher/child_pool.h \
 	launcher/cpus.c launcher/cpus.h \
 	launcher/daemon.c launcher/daemon.h \
+	launcher/daemon_end.c \
+	launcher/daemon_frames.c \
 	launcher/daemon_start.c \
 	launcher/daemon_streams.c \
 	launcher/daemon_where.c \
 	launcher/gpus_discover.c \
-	launcher/link.c launcher/link.h \
 	launcher/ncclxd.c \
 	launcher/ncclxd_describe.c \
 	launcher/scratch.c launcher/scratch.h \
@@ -72,4 +83,4 @@ launcher_ncclxd_SOURCES = \
 	launcher/server_notices.c \
 	launcher/server_upcalls.c \
 	launcher/sweep.c launcher/sweep.h
-launcher_ncclxd_LDADD = launcher/liblauncher.la bootstrap/libkvx.la $(EVENT_LIBS) $(PMIX_LIBS) $(HWLOC_LIBS)
+launcher_ncclxd_LDADD = launcher/liblauncher.la bootstrap/libkvx.la bootstrap/liboob.la $(EVENT_LIBS) $(PMIX_LIBS) $(HWLOC_LIBS)

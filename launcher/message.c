@@ -1,6 +1,7 @@
 /* message.c - messages of the link as bytes. Every index that a receiver will use is checked against its range here. */
 #include "launcher/message.h"
 
+#include "launcher/message_gpus.h"
 #include "runtime/base/base.h"
 
 #include <string.h>
@@ -14,19 +15,17 @@ int message_malformed(const struct frame *frame)
                       frame->type);
 }
 
-void message_write_hello(struct frame_writer *writer, const struct message_hello *hello)
+void message_write_node(struct frame_writer *writer, const struct message_node *node)
 {
-    frame_begin(writer, MESSAGE_HELLO);
-    frame_put_text(writer, hello->version);
-    frame_put_text(writer, hello->node);
-    frame_put_text(writer, hello->scratch);
-    frame_put_u32(writer, (uint32_t)hello->file_limit);
-    frame_put_u32(writer, (uint32_t)hello->process_limit);
-    frame_put_u32(writer, (uint32_t)hello->cpu_count);
-    for (int i = 0; i < hello->cpu_count; i++) {
-        frame_put_u32(writer, (uint32_t)hello->cpus[i].os_index);
-        for (int level = 0; level < MAP_LEVELS; level++) frame_put_u32(writer, (uint32_t)hello->cpus[i].object[level]);
+    frame_begin(writer, MESSAGE_NODE);
+    frame_put_u32(writer, (uint32_t)node->file_limit);
+    frame_put_u32(writer, (uint32_t)node->process_limit);
+    frame_put_u32(writer, (uint32_t)node->cpu_count);
+    for (int i = 0; i < node->cpu_count; i++) {
+        frame_put_u32(writer, (uint32_t)node->cpus[i].os_index);
+        for (int level = 0; level < MAP_LEVELS; level++) frame_put_u32(writer, (uint32_t)node->cpus[i].object[level]);
     }
+    message_put_gpus(writer, node->gpus, node->gpu_count);
 }
 
 /* A number below `end`, or -1 with the reader failed. */
@@ -40,45 +39,31 @@ static int get_below(struct frame_reader *reader, uint32_t end)
     return (int)value;
 }
 
-int message_read_hello(const struct frame *frame, struct message_hello *hello)
+int message_read_node(const struct frame *frame, struct message_node *node)
 {
     struct frame_reader reader;
-    memset(hello, 0, sizeof *hello);
+    memset(node, 0, sizeof *node);
     frame_read(&reader, frame);
-    hello->version = frame_get_text(&reader);
-    hello->node = frame_get_text(&reader);
-    hello->scratch = frame_get_text(&reader);
-    hello->file_limit = get_below(&reader, INT32_MAX);
-    hello->process_limit = get_below(&reader, INT32_MAX);
+    node->file_limit = get_below(&reader, INT32_MAX);
+    node->process_limit = get_below(&reader, INT32_MAX);
     uint32_t cpus = frame_get_count(&reader, 4 * (1 + MAP_LEVELS));
-    if (reader.failed || cpus > MESSAGE_MAX_CPUS || !hello->version || !hello->node || !hello->scratch)
+    if (reader.failed || cpus > MESSAGE_MAX_CPUS)
         return message_malformed(frame);
-    if (strlen(hello->node) >= MAP_NAME_BYTES) return message_malformed(frame);
-    hello->cpus = base_calloc(AREA_LAUNCHER, cpus, sizeof *hello->cpus);
-    if (!hello->cpus) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the description of %s", hello->node);
-    hello->cpu_count = (int)cpus;
+    node->cpus = base_calloc(AREA_LAUNCHER, cpus, sizeof *node->cpus);
+    if (!node->cpus) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the description of a node");
+    node->cpu_count = (int)cpus;
     for (uint32_t i = 0; i < cpus; i++) {
-        hello->cpus[i].os_index = get_below(&reader, MESSAGE_MAX_CPUS);
+        node->cpus[i].os_index = get_below(&reader, MESSAGE_MAX_CPUS);
         for (int level = 0; level < MAP_LEVELS; level++)
-            hello->cpus[i].object[level] = get_below(&reader, MESSAGE_MAX_CPUS);
+            node->cpus[i].object[level] = get_below(&reader, MESSAGE_MAX_CPUS);
     }
+    node->gpus = message_get_gpus(&reader, &node->gpu_count);
     if (frame_read_all(&reader)) return NCCLX_SUCCESS;
-    base_free(AREA_LAUNCHER, hello->cpus);
-    hello->cpus = NULL;
+    base_free(AREA_LAUNCHER, node->cpus);
+    base_free(AREA_LAUNCHER, node->gpus);
+    node->cpus = NULL;
+    node->gpus = NULL;
     return message_malformed(frame);
-}
-
-static int count_texts(char **texts)
-{
-    int count = 0;
-    while (texts[count]) count++;
-    return count;
-}
-
-static void put_texts(struct frame_writer *writer, const char *const *texts, int count)
-{
-    frame_put_u32(writer, (uint32_t)count);
-    for (int i = 0; i < count; i++) frame_put_text(writer, texts[i]);
 }
 
 void message_write_launch(struct frame_writer *writer, const struct message_launch *launch)
@@ -89,17 +74,17 @@ void message_write_launch(struct frame_writer *writer, const struct message_laun
     frame_put_u8(writer, (uint8_t)launch->input);
     frame_put_u32(writer, (uint32_t)(launch->input_rank + 1));
     frame_put_u32(writer, (uint32_t)launch->radix - 1);
-    put_texts(writer, launch->nodes, launch->node_count);
+    frame_put_texts(writer, launch->nodes, launch->node_count);
     for (int i = 0; i < launch->node_count; i++) {
         frame_put_u32(writer, (uint32_t)launch->positions[i]);
         frame_put_u8(writer, launch->oversubscribed[i]);
     }
-    put_texts(writer, (const char *const *)launch->environment, count_texts(launch->environment));
+    frame_put_texts(writer, (const char *const *)launch->environment, -1);
     frame_put_u32(writer, (uint32_t)launch->app_count);
     for (int i = 0; i < launch->app_count; i++) {
         const struct message_app *app = &launch->apps[i];
-        put_texts(writer, (const char *const *)app->argv, count_texts(app->argv));
-        put_texts(writer, app->settings, app->setting_count);
+        frame_put_texts(writer, (const char *const *)app->argv, -1);
+        frame_put_texts(writer, app->settings, app->setting_count);
         frame_put_text(writer, app->directory);
     }
     frame_put_u32(writer, (uint32_t)launch->rank_count);
@@ -110,21 +95,6 @@ void message_write_launch(struct frame_writer *writer, const struct message_laun
         frame_put_text(writer, launch->ranks[i].cpus);
         frame_put_text(writer, launch->ranks[i].gpu);
     }
-}
-
-/* An array of texts that ends with null; null when something is wrong or memory is short. */
-static char **get_texts(struct frame_reader *reader, int *count)
-{
-    uint32_t texts = frame_get_count(reader, 4);
-    char **list = base_calloc(AREA_LAUNCHER, (size_t)texts + 1, sizeof *list);
-    *count = (int)texts;
-    for (uint32_t i = 0; list && i < texts; i++) {
-        list[i] =
-            (char *)(uintptr_t)frame_get_text(reader); /* storage is ours to hand to execve, which takes no const */
-        if (!list[i]) reader->failed = true;
-    }
-    if (!list) reader->failed = true;
-    return list;
 }
 
 /* Positions of nodes are a permutation. */
@@ -155,8 +125,8 @@ static void read_apps(struct frame_reader *reader, struct message_launch *launch
         struct message_app *app = &launch->apps[i];
         int arguments;
         launch->app_count++;
-        app->argv = get_texts(reader, &arguments);
-        app->settings = (const char **)get_texts(reader, &app->setting_count);
+        app->argv = frame_get_texts(reader, &arguments);
+        app->settings = (const char **)frame_get_texts(reader, &app->setting_count);
         app->directory = frame_get_text(reader);
         if (arguments < 1) reader->failed = true;
         if (reader->failed) return;
@@ -198,9 +168,9 @@ int message_read_launch(const struct frame *frame, struct message_launch *launch
     launch->input = (enum message_input)input;
     launch->input_rank = get_below(&reader, MAP_MAX_RANKS + 1) - 1;
     launch->radix = get_below(&reader, MESSAGE_MAX_RADIX) + 1;
-    launch->nodes = (const char **)get_texts(&reader, &launch->node_count);
+    launch->nodes = (const char **)frame_get_texts(&reader, &launch->node_count);
     if (!reader.failed) read_nodes(&reader, launch);
-    launch->environment = get_texts(&reader, &environment);
+    launch->environment = frame_get_texts(&reader, &environment);
     if (!reader.failed) read_apps(&reader, launch);
     if (!reader.failed) read_ranks(&reader, launch);
     if (frame_read_all(&reader) && launch->job && input <= MESSAGE_INPUT_FORWARDED &&

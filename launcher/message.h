@@ -10,19 +10,17 @@
 
 enum message_type {
     /* from ncclxd */
-    MESSAGE_HELLO = 1,    /* struct message_hello */
-    MESSAGE_STARTED,      /* u32 count, then u32 rank, u32 pid each */
+    MESSAGE_STARTED = 1,  /* u32 count, then u32 rank, u32 pid each */
     MESSAGE_OUTPUT,       /* u32 rank, u8 descriptor (1 or 2), bytes; no bytes: its end */
     MESSAGE_EXITED,       /* struct message_exited */
     MESSAGE_ABORTED,      /* u32 rank, u32 code, text */
     MESSAGE_REFUSED,      /* u32 exit status, text: the job cannot start, or go on */
     MESSAGE_TROUBLE,      /* text: something to tell the user */
-    MESSAGE_INPUT_WANTED, /* nothing: every reader has taken what was sent */
-    MESSAGE_DONE,         /* nothing: all ranks and what they started are gone, all output is sent */
+    MESSAGE_INPUT_WANTED, /* u8: every reader has taken what was sent; 0: there was none */
+    MESSAGE_NODE,         /* struct message_node: not sent by itself, but as the tree's description of a node */
     /* from ncclxrun */
     MESSAGE_LAUNCH = 65,  /* struct message_launch */
     MESSAGE_SIGNAL,       /* u32 signal for every rank */
-    MESSAGE_END,          /* u8: 1 at once, 0 TERM first */
     MESSAGE_DUMP,         /* nothing */
     MESSAGE_INPUT,        /* bytes; none: the end */
     MESSAGE_OUTPUT_CLOSED, /* u8 descriptor: nobody reads it any more */
@@ -30,12 +28,11 @@ enum message_type {
     MESSAGE_KVX = 129 /* the rest of the frame is a message of bootstrap/kvx */
 };
 
-struct message_hello {
-    const char *version;  /* of ncclx */
-    const char *node;     /* what this node calls itself */
-    const char *scratch;  /* the private directory */
+struct message_node {
     struct map_cpu *cpus; /* to be freed with base_free(AREA_LAUNCHER, ...) */
     int cpu_count;
+    struct map_gpu *gpus; /* likewise; null: none */
+    int gpu_count;
     int file_limit;    /* descriptors the daemon may hold */
     int process_limit; /* processes its user may have; 0: no limit known */
 };
@@ -74,8 +71,8 @@ struct message_exited {
     bool left;   /* and ncclx_finalize */
 };
 
-void message_write_hello(struct frame_writer *writer, const struct message_hello *hello);
-int message_read_hello(const struct frame *frame, struct message_hello *hello);
+void message_write_node(struct frame_writer *writer, const struct message_node *node);
+int message_read_node(const struct frame *frame, struct message_node *node);
 void message_write_launch(struct frame_writer *writer, const struct message_launch *launch);
 /* The frame's payload is copied: launch stands alone. Each position below node_count belongs to one node. */
 int message_read_launch(const struct frame *frame, struct message_launch *launch);

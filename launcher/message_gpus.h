@@ -6,7 +6,6 @@
 #include "launcher/map.h"
 
 #define MESSAGE_MAX_GPUS 4096
-#define MESSAGE_GPUS 160 /* type of a frame of these alone, which `ncclxd --describe` writes */
 
 void message_put_gpus(struct frame_writer *writer, const struct map_gpu *gpus, int count);
 /* Null and 0 when there are none; otherwise to be freed with base_free(AREA_LAUNCHER, ...). What is malformed fails the

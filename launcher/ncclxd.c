@@ -3,10 +3,13 @@
  * private directory is removed. If the guard is killed, the inner one ends the job and cleans up itself; if both are,
  * the front end does.
  *
- * Started by ncclxrun only: ncclxd --link FD --job NAME */
+ * Started by ncclxrun or by another ncclxd only: with `--link FD` on the front's host, where the socket brings the start
+ * order, too; elsewhere with `--order JOB`: it comes over standard input, which then stays open until nobody above is left.
+ */
 #include "config.h"
 
 #include "launcher/daemon.h"
+#include "launcher/order.h"
 #include "launcher/scratch.h"
 #include "launcher/sweep.h"
 #include "runtime/base/base.h"
@@ -19,12 +22,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define GUARD_SWEEP_MS 2000
 #define GUARD_PATIENCE_MS 3500 /* a daemon without front end needs 2 s at most */
+#define GUARD_STOPPED_MS 1000
 
 static bool read_descriptor(const char *text, int *fd)
 {
@@ -42,19 +48,34 @@ static bool is_job_name(const char *text)
            strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") == strlen(text);
 }
 
-/* Waits for the daemon's end. When the front end is gone, a daemon that does not come to its end (it may be stopped) is
- * killed. */
-static int await_daemon(pid_t daemon, int link_fd)
+/* True for a process that does not run because it was stopped. */
+static bool is_stopped(pid_t pid)
+{
+    char path[64], text[256];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0) close(fd);
+    text[got > 0 ? got : 0] = 0;
+    const char *after = strrchr(text, ')');
+    return after && after[1] == ' ' && after[2] == 'T';
+}
+
+/* Waits for the daemon's end. When the place above is gone, a daemon that does not come to its end is killed: on the
+ * front's host in any case, elsewhere if it is stopped, because there the end of standard input proves less. */
+static int await_daemon(pid_t daemon, int above_fd, bool local)
 {
     struct pollfd watched[2] = {{.fd = (int)syscall(SYS_pidfd_open, daemon, 0), .events = POLLIN},
-                                {.fd = link_fd, .events = POLLRDHUP}};
+                                {.fd = above_fd, .events = local ? POLLRDHUP : POLLIN}};
     int status = 0, timeout_ms = -1;
     while (watched[0].fd >= 0) {
         int ready = poll(watched, 2, timeout_ms);
         if (ready < 0 && errno == EINTR) continue;
-        if (ready <= 0 || watched[0].revents) break;
+        if (ready < 0 || watched[0].revents) break;
+        if (ready == 0 && (local || is_stopped(daemon))) break;
+        if (!local) kill(daemon, SIGHUP);
         watched[1].fd = -1;
-        timeout_ms = GUARD_PATIENCE_MS;
+        timeout_ms = local ? GUARD_PATIENCE_MS : GUARD_STOPPED_MS;
     }
     if (!watched[0].revents && watched[0].fd >= 0) kill(daemon, SIGKILL);
     while (waitpid(daemon, &status, 0) < 0 && errno == EINTR) {
@@ -62,11 +83,17 @@ static int await_daemon(pid_t daemon, int link_fd)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static int run_daemon(int link_fd, int guard_pipe[2], const char *scratch)
+static int run_daemon(const struct order *order, int link_fd, int guard_pipe[2], const char *scratch,
+                      const char *lost_directory)
 {
+    struct daemon_options options = {.order = order,
+                                     .parent_fd = link_fd,
+                                     .guard_fd = guard_pipe[0],
+                                     .scratch = scratch,
+                                     .lost_directory = lost_directory};
     close(guard_pipe[1]);
     fcntl(guard_pipe[0], F_SETFL, O_NONBLOCK);
-    return daemon_run(link_fd, guard_pipe[0], scratch);
+    return daemon_run(&options);
 }
 
 /* Standard output is the ranks', through ncclxrun; what libraries print here must not get into it. */
@@ -78,42 +105,114 @@ static void leave_standard_output(void)
     close(fd);
 }
 
-static int run_guard(pid_t daemon, int link_fd, int guard_pipe[2], const char *scratch)
+static int run_guard(pid_t daemon, int link_fd, int guard_pipe[2], const char *job, const char *scratch)
 {
     sigset_t deferred;
+    bool local = link_fd >= 0;
     sigemptyset(&deferred);
     sigaddset(&deferred, SIGTERM);
     sigaddset(&deferred, SIGINT);
     sigaddset(&deferred, SIGHUP);
     sigprocmask(SIG_BLOCK, &deferred, NULL); /* it ends with the job, not before */
     close(guard_pipe[0]);
-    int status = await_daemon(daemon, link_fd);
-    sweep_kill(0, GUARD_SWEEP_MS);
+    int status = await_daemon(daemon, local ? link_fd : STDIN_FILENO, local);
+    struct sweep_spare spare = {.job = job};
+    sweep_kill(&spare, GUARD_SWEEP_MS);
     scratch_remove(scratch);
     return status;
 }
 
+/* ---- The start order -------------------------------------------------------------------------------------------- */
+
+static bool read_bytes(int fd, unsigned char *data, size_t bytes)
+{
+    while (bytes > 0) {
+        ssize_t got = read(fd, data, bytes);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return false;
+        data += got;
+        bytes -= (size_t)got;
+    }
+    return true;
+}
+
+/* Not a byte more than the order: what follows is for others. */
+static int read_order(int fd, struct order *order)
+{
+    unsigned char header[FRAME_HEADER_BYTES], *data;
+    struct frame frame;
+    if (!read_bytes(fd, header, sizeof header))
+        return base_error(NCCLX_ERR_BOOTSTRAP, "no start order came; ncclxd is started by ncclxrun only");
+    int code = frame_parse(header, sizeof header, &frame);
+    size_t total = frame_wanted(header, sizeof header);
+    if (code || !total) return code ? code : base_error(NCCLX_ERR_TRANSPORT, "this is not a start order");
+    data = base_alloc(AREA_LAUNCHER, total);
+    if (!data) return base_error(NCCLX_ERR_NO_MEM, "memory is short for a start order");
+    memcpy(data, header, sizeof header);
+    if (!read_bytes(fd, data + sizeof header, total - sizeof header))
+        code = base_error(NCCLX_ERR_TRANSPORT, "the start order ends in its middle");
+    if (!code && !(code = frame_parse(data, total, &frame))) code = order_read(&frame, order);
+    oob_wipe(data, total);
+    base_free(AREA_LAUNCHER, data);
+    if (!code) code = order_settle(order, getenv("SLURMD_NODENAME"));
+    if (!code && !is_job_name(order->job)) code = base_error(NCCLX_ERR_TRANSPORT, "this is not a start order");
+    return code;
+}
+
+/* On another host than the front's: limits as the user has set them, as far as this host allows, its variables, its mask
+ * and its directory. Returns why that cannot be entered, or null. */
+static const char *take_surroundings(const struct order *order)
+{
+    for (int i = 0; i < ORDER_LIMITS && i < RLIM_NLIMITS; i++) {
+        struct rlimit limit;
+        if (getrlimit(i, &limit)) continue;
+        limit.rlim_cur = order->limits[i][0] < limit.rlim_max ? (rlim_t)order->limits[i][0] : limit.rlim_max;
+        setrlimit(i, &limit);
+    }
+    for (char **entry = order->environment; entry && *entry; entry++) putenv(*entry);
+    umask((mode_t)order->umask);
+    return order->directory && chdir(order->directory) ? strerror(errno) : NULL;
+}
+
+static int fail(void)
+{
+    fprintf(stderr, "ncclxd: %s\n", base_error_detail());
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
-    int link_fd, guard_pipe[2];
-    char scratch[256];
+    struct order order;
+    int link_fd = -1, guard_pipe[2];
+    char name[160], scratch[256];
+    const char *lost_directory = NULL;
     if (argc > 1 && argc < 4 && !strcmp(argv[1], "--describe")) return daemon_describe(argv[2]);
-    if (argc != 5 || strcmp(argv[1], "--link") || strcmp(argv[3], "--job") || !read_descriptor(argv[2], &link_fd) ||
-        !is_job_name(argv[4])) {
+    bool local = argc == 3 && !strcmp(argv[1], "--link") && read_descriptor(argv[2], &link_fd);
+    if (argc == 2 && !strcmp(argv[1], "--version")) {
+        printf("ncclxd (ncclx) %s\n", PACKAGE_VERSION);
+        return 0;
+    }
+    if (!local && (argc != 3 || strcmp(argv[1], "--order"))) {
         fprintf(stderr, "ncclxd: is started by ncclxrun only\n");
         return 2;
     }
-    fcntl(link_fd, F_SETFD, FD_CLOEXEC);
+    if (local) fcntl(link_fd, F_SETFD, FD_CLOEXEC);
+    if (read_order(local ? link_fd : STDIN_FILENO, &order)) return fail();
+    if (!local) lost_directory = take_surroundings(&order);
     leave_standard_output();
     setsid(); /* a terminal's signals are for the front end, which decides */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    if (scratch_make(argv[4], scratch, sizeof scratch)) {
-        fprintf(stderr, "ncclxd: %s\n", base_error_detail());
-        return 1;
-    }
+    /* Several daemons of a job may share a machine: namespaces, containers. */
+    int length = snprintf(name, sizeof name, "%s.%d", order.job, order.position);
+    if (order.position == 0 && length > 2) name[length - 2] = 0;
+    if (scratch_make(name, scratch, sizeof scratch)) return fail();
+    sigset_t hangup; /* the guard's word to the daemon, which may come before that is ready for it */
+    sigemptyset(&hangup);
+    sigaddset(&hangup, SIGHUP);
+    sigprocmask(SIG_BLOCK, &hangup, NULL);
     pid_t inner = pipe2(guard_pipe, O_CLOEXEC) ? -1 : fork();
-    if (inner == 0) _exit(run_daemon(link_fd, guard_pipe, scratch));
-    if (inner > 0) return run_guard(inner, link_fd, guard_pipe, scratch);
+    if (inner == 0) _exit(run_daemon(&order, link_fd, guard_pipe, scratch, lost_directory));
+    if (inner > 0) return run_guard(inner, link_fd, guard_pipe, order.job, scratch);
     fprintf(stderr, "ncclxd: cannot start: %s\n", strerror(errno));
     scratch_remove(scratch);
     return 1;

@@ -4,7 +4,6 @@
 
 #include "launcher/daemon.h"
 #include "launcher/gpus.h"
-#include "launcher/message_gpus.h"
 #include "runtime/base/base.h"
 
 #include <fcntl.h>
@@ -51,20 +50,11 @@ static int write_frame(struct frame_writer *writer)
 static int write_description(const struct cpus *cpus)
 {
     struct frame_writer writer;
-    int gpu_count;
-    struct message_hello hello = {
-        .version = "", .node = "described", .scratch = "", .cpus = cpus->table, .cpu_count = cpus->count};
-    message_write_hello(&writer, &hello);
-    int code = write_frame(&writer);
-    struct map_gpu *gpus = gpus_discover(cpus->node, &gpu_count);
-    frame_begin(&writer, MESSAGE_GPUS);
-    message_put_gpus(&writer, gpus, gpu_count);
-    if (!code)
-        code = write_frame(&writer);
-    else
-        frame_release(&writer);
-    base_free(AREA_LAUNCHER, gpus);
-    return code;
+    struct message_node node = {.cpus = cpus->table, .cpu_count = cpus->count};
+    node.gpus = gpus_discover(cpus->node, &node.gpu_count);
+    message_write_node(&writer, &node);
+    base_free(AREA_LAUNCHER, node.gpus);
+    return write_frame(&writer);
 }
 
 static int describe(const char *description)

@@ -2,6 +2,7 @@
  * one or two dashes as listed. */
 #include "launcher/options.h"
 
+#include "launcher/words.h"
 #include "runtime/base/base.h"
 
 #include <errno.h>
@@ -10,6 +11,7 @@
 
 #define OPTIONS_MAX_SECONDS 1e9
 #define OPTIONS_MAX_APPS 1024
+#define OPTIONS_MAX_RADIX 256
 
 struct parse {
     struct options *options;
@@ -253,6 +255,60 @@ static int apply_kill_grace(struct parse *parse, const char *value)
     return read_seconds(parse, value, 0, &parse->options->kill_grace_ns);
 }
 
+static int apply_agent(struct parse *parse, const char *value)
+{
+    char **words;
+    if (words_split(value, &words)) return bad_value(parse, value, "a command, or a quote in it does not end");
+    base_free(AREA_LAUNCHER, parse->options->agent);
+    parse->options->agent = words;
+    return NCCLX_SUCCESS;
+}
+
+static int apply_prefix(struct parse *parse, const char *value)
+{
+    if (*value != '/') return bad_value(parse, value, "a directory, from the root on");
+    parse->options->prefix = value;
+    return NCCLX_SUCCESS;
+}
+
+static int apply_no_tree_spawn(struct parse *parse, const char *value)
+{
+    (void)value;
+    parse->options->no_tree_spawn = true;
+    return NCCLX_SUCCESS;
+}
+
+static int apply_tree_radix(struct parse *parse, const char *value)
+{
+    long radix;
+    if (!read_integer(value, 1, OPTIONS_MAX_RADIX, &radix)) return bad_value(parse, value, "a number from 1 to 256");
+    parse->options->radix = (int)radix;
+    return NCCLX_SUCCESS;
+}
+
+static int apply_start_timeout(struct parse *parse, const char *value)
+{
+    return read_seconds(parse, value, 1e-3, &parse->options->start_ns);
+}
+
+static int apply_silence_timeout(struct parse *parse, const char *value)
+{
+    return read_seconds(parse, value, 0, &parse->options->silence_ns);
+}
+
+static int apply_port_range(struct parse *parse, const char *value)
+{
+    char low[8];
+    long first, last;
+    size_t length = strcspn(value, "-");
+    snprintf(low, sizeof low, "%.*s", (int)(length < 7 ? length : 7), value);
+    if (!value[length] || !read_integer(low, 1, 65535, &first) || !read_integer(value + length + 1, first, 65535, &last))
+        return bad_value(parse, value, "a range of ports, LOW-HIGH");
+    parse->options->port_low = (uint16_t)first;
+    parse->options->port_high = (uint16_t)last;
+    return NCCLX_SUCCESS;
+}
+
 static int apply_quiet(struct parse *parse, const char *value)
 {
     (void)value;
@@ -309,6 +365,14 @@ static const struct option option_table[] = {
     {"--kill-grace", "SECONDS", apply_kill_grace, "time between TERM and KILL when the job is ended (default 5)"},
     {"--show-progress", NULL, apply_show_progress,
      "say how far a start is, also when it is fast or no terminal looks on"},
+    {"--rsh-agent", "COMMAND", apply_agent, "what starts a daemon on another host: COMMAND HOST COMMAND-THERE (default ssh)"},
+    {"--prefix", "DIR", apply_prefix, "where ncclx is installed on the hosts; default: where it is here"},
+    {"--no-tree-spawn", NULL, apply_no_tree_spawn, "start all daemons from here, not one from the other"},
+    {"--tree-radix", "N", apply_tree_radix, "how many daemons stand below each in their tree (default 32)"},
+    {"--port-range", "LOW-HIGH", apply_port_range, "ports on which daemons listen; default: any"},
+    {"--start-timeout", "SECONDS", apply_start_timeout, "how long the daemon of a host may take to start (default 60)"},
+    {"--silence-timeout", "SECONDS", apply_silence_timeout,
+     "a daemon that is silent for so long is lost (default 30, 0: never)"},
     {"--quiet -q", NULL, apply_quiet, "no messages about ranks; the exit status tells"},
     {"--verbose -v", NULL, apply_verbose, "say each step"},
     {"--version -V", NULL, apply_version, "print the version and exit"},
@@ -411,6 +475,9 @@ int options_parse(int argc, char **argv, struct options *options)
     memset(options, 0, sizeof *options);
     options->oversubscribe = true;
     options->kill_grace_ns = 5 * BASE_NS_PER_S;
+    options->radix = 32;
+    options->start_ns = 60 * BASE_NS_PER_S;
+    options->silence_ns = 30 * BASE_NS_PER_S;
     do {
         if ((code = parse_app(options, argc, argv, &at))) break;
         if (options->action != OPTIONS_RUN) return NCCLX_SUCCESS;
@@ -424,6 +491,7 @@ void options_release(struct options *options)
 {
     for (int i = 0; i < options->app_count; i++) base_free(AREA_LAUNCHER, options->apps[i].settings);
     base_free(AREA_LAUNCHER, options->apps);
+    base_free(AREA_LAUNCHER, options->agent);
     memset(options, 0, sizeof *options);
 }
 

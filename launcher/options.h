@@ -43,6 +43,13 @@ struct options {
     int input_rank;
     uint64_t timeout_ns; /* 0: none */
     uint64_t kill_grace_ns;
+    char **agent;       /* words of the command, ends with null; null: ssh */
+    const char *prefix; /* where ncclx is installed on the hosts; null: where this one is */
+    bool no_tree_spawn;
+    int radix;
+    uint64_t start_ns;   /* for one daemon to start */
+    uint64_t silence_ns; /* until a silent one is lost; 0: never */
+    uint16_t port_low, port_high;
 };
 
 /* NCCLX_ERR_ARG with one sentence that names the option and what it takes. */

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#define SCRATCH_PARENTS 3
 #define SCRATCH_MAX_DEPTH 16
 #define SCRATCH_LEAST_BYTES (8u << 20) /* 600 ranks take 0.1 MiB */
 
@@ -26,15 +28,21 @@ static bool has_room(const char *directory)
     return (uint64_t)status.f_bavail * status.f_frsize >= SCRATCH_LEAST_BYTES;
 }
 
-int scratch_make(const char *job, char *path, size_t bytes)
+/* Where it may be, the best first. */
+static const char *parent_directory(int index)
 {
     const char *temporary = getenv("TMPDIR");
-    const char *parents[] = {"/dev/shm", temporary && *temporary == '/' ? temporary : "/tmp", "/tmp"};
+    const char *parents[SCRATCH_PARENTS] = {"/dev/shm", temporary && *temporary == '/' ? temporary : "/tmp", "/tmp"};
+    return parents[index];
+}
+
+int scratch_make(const char *job, char *path, size_t bytes)
+{
     int error = ENOENT;
-    for (size_t i = 0; i < sizeof parents / sizeof parents[0]; i++) {
-        int length = snprintf(path, bytes, "%s/%s", parents[i], job);
+    for (int i = 0; i < SCRATCH_PARENTS; i++) {
+        int length = snprintf(path, bytes, "%s/%s", parent_directory(i), job);
         if (length < 0 || (size_t)length >= bytes) continue;
-        if (!has_room(parents[i])) {
+        if (!has_room(parent_directory(i))) {
             error = ENOSPC;
             continue;
         }
@@ -42,7 +50,7 @@ int scratch_make(const char *job, char *path, size_t bytes)
         error = errno;
     }
     return base_error(NCCLX_ERR_LIMIT, "no directory for %u MiB of files can be made in /dev/shm, %s or /tmp: %s",
-                      SCRATCH_LEAST_BYTES >> 20, parents[1], strerror(error));
+                      SCRATCH_LEAST_BYTES >> 20, parent_directory(1), strerror(error));
 }
 
 /* Empties the directory behind fd, which is closed. */
@@ -76,4 +84,11 @@ void scratch_remove(const char *path)
     }
     empty_directory(fd, 0);
     rmdir(path);
+}
+
+void scratch_remove_job(const char *job)
+{
+    char path[PATH_MAX];
+    for (int i = 0; i < SCRATCH_PARENTS; i++)
+        if (snprintf(path, sizeof path, "%s/%s", parent_directory(i), job) < (int)sizeof path) scratch_remove(path);
 }

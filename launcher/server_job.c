@@ -50,7 +50,8 @@ static void settle(struct pending *pending, pmix_status_t status)
     if (status != PMIX_SUCCESS) on_done(status, pending);
 }
 
-/* The names of the nodes, and the ranks of each node, as PMIx wants them: "a,b" and "0,1;2,3". */
+/* The names of the nodes, and the ranks of each node, as PMIx wants them: "a,b" and "0,1;2,3". It knows no node without
+ * ranks. */
 static int list_nodes(const struct message_launch *launch, char **nodes, char **ranks)
 {
     size_t name_bytes = 1;
@@ -64,12 +65,14 @@ static int list_nodes(const struct message_launch *launch, char **nodes, char **
         return base_error(NCCLX_ERR_NO_MEM, "memory is short for the map of the job");
     }
     for (int node = 0; node < launch->node_count; node++) {
-        name_used +=
-            (size_t)snprintf(names + name_used, name_bytes - name_used, "%s%s", node ? "," : "", launch->nodes[node]);
-        if (node) lists[used++] = ';';
         bool first = true;
         for (int rank = 0; rank < launch->rank_count; rank++) {
             if (launch->ranks[rank].node != node) continue;
+            if (first) {
+                name_used += (size_t)snprintf(names + name_used, name_bytes - name_used, "%s%s", name_used ? "," : "",
+                                              launch->nodes[node]);
+                if (used) lists[used++] = ';';
+            }
             used += (size_t)snprintf(lists + used, rank_bytes - used, "%s%d", first ? "" : ",", rank);
             first = false;
         }
@@ -205,7 +208,8 @@ int server_register_job(const struct server_options *options)
     int code = add_maps(&facts, launch);
     if (!code) {
         add_job(&facts, options);
-        for (int node = 0; node < launch->node_count; node++) add_node(&facts, options, node);
+        for (int node = 0; node < launch->node_count; node++)
+            if (local_size(launch, node) > 0) add_node(&facts, options, node);
         for (int rank = 0; rank < launch->rank_count; rank++) add_rank(&facts, launch, rank);
         add_pending(&pending);
         settle(&pending, PMIx_server_register_nspace(launch->job, local_size(launch, launch->node), facts.list,

@@ -19,7 +19,8 @@
 
 struct process {
     pid_t pid, parent, session;
-    bool dead; /* or its first thread is: while others of its threads end, it still is the parent of its children */
+    bool daemon; /* ncclxd, started by an agent for the job that is spared */
+    bool dead;   /* or its first thread is: while others of its threads end, it still is the parent of its children */
 };
 
 struct processes {
@@ -27,8 +28,21 @@ struct processes {
     int count, room;
 };
 
+/* By its arguments: ncclxd --order JOB. */
+static bool is_daemon(const char *name, const char *job)
+{
+    char path[64], text[512], wanted[160];
+    snprintf(path, sizeof path, "/proc/%.20s/cmdline", name);
+    int fd = job ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0) return false;
+    ssize_t got = read(fd, text, sizeof text);
+    close(fd);
+    int length = snprintf(wanted, sizeof wanted, "--order%c%s", 0, job) + 1; /* with the zero byte at its end */
+    return got >= length && !memcmp(text + got - length, wanted, (size_t)length);
+}
+
 /* Fields of /proc/PID/stat after the command, which may hold blanks and parentheses. False for a process that is gone. */
-static bool read_process(const char *name, struct process *process)
+static bool read_process(const char *name, const char *job, struct process *process)
 {
     char path[64], text[512];
     snprintf(path, sizeof path, "/proc/%.20s/stat", name);
@@ -44,10 +58,11 @@ static bool read_process(const char *name, struct process *process)
     if (!after || sscanf(after + 1, " %c %d %d %d", &state, &parent, &group, &session) != 4) return false;
     *process = (struct process){
         .pid = (pid_t)atoi(name), .parent = parent, .session = session, .dead = state == 'Z' || state == 'X'};
+    process->daemon = strstr(text, "(ncclxd)") && !process->dead && is_daemon(name, job);
     return true;
 }
 
-static void list_processes(struct processes *all)
+static void list_processes(struct processes *all, const char *job)
 {
     memset(all, 0, sizeof *all);
     DIR *directory = opendir("/proc");
@@ -55,7 +70,7 @@ static void list_processes(struct processes *all)
     struct dirent *entry;
     while ((entry = readdir(directory))) {
         struct process process;
-        if (entry->d_name[0] < '1' || entry->d_name[0] > '9' || !read_process(entry->d_name, &process)) continue;
+        if (entry->d_name[0] < '1' || entry->d_name[0] > '9' || !read_process(entry->d_name, job, &process)) continue;
         if (all->count == all->room) {
             int room = all->room ? 2 * all->room : 256;
             struct process *list = base_realloc(AREA_LAUNCHER, all->list, (size_t)room * sizeof *list);
@@ -74,10 +89,26 @@ static int by_pid(const void *a, const void *b)
     return (left->pid > right->pid) - (left->pid < right->pid);
 }
 
-/* Follows the parents up; the list is sorted. A chain longer than the list is a pid that was used again meanwhile. */
-static bool descends(const struct processes *all, const struct process *process, pid_t root)
+static bool is_spared(const struct sweep_spare *spare, const struct process *process)
 {
-    for (int steps = 0; process && steps < all->count; steps++) {
+    for (int i = 0; i < spare->count; i++)
+        if (spare->processes[i] == process->pid) return true;
+    return false;
+}
+
+/* Every daemon has a session of its own, in which its ranks are. */
+static bool is_others(const struct processes *all, const struct process *process, pid_t own)
+{
+    for (int i = 0; i < all->count && process->session != own; i++)
+        if (all->list[i].daemon && all->list[i].session == process->session) return true;
+    return false;
+}
+
+/* Follows the parents up; the list is sorted. A chain longer than the list is a pid that was used again meanwhile. */
+static bool descends(const struct processes *all, const struct process *process, pid_t root,
+                     const struct sweep_spare *spare)
+{
+    for (int steps = 0; process && steps < all->count && !is_spared(spare, process); steps++) {
         if (process->parent == root) return true;
         struct process parent = {.pid = process->parent};
         process = bsearch(&parent, all->list, (size_t)all->count, sizeof *all->list, by_pid);
@@ -85,16 +116,18 @@ static bool descends(const struct processes *all, const struct process *process,
     return false;
 }
 
-int sweep_descendants(int signal_number, pid_t spared)
+int sweep_descendants(int signal_number, const struct sweep_spare *spare)
 {
     struct processes all;
-    pid_t root = getpid();
+    pid_t root = getpid(), own = getsid(0);
     int found = 0;
-    list_processes(&all);
+    list_processes(&all, spare->job);
     if (all.count) qsort(all.list, (size_t)all.count, sizeof *all.list, by_pid);
     for (int i = 0; i < all.count; i++) {
         const struct process *process = &all.list[i];
-        if (process->dead || process->pid == root || process->session == spared || !descends(&all, process, root)) continue;
+        if (process->dead || process->pid == root || process->session == spare->session ||
+            !descends(&all, process, root, spare) || (spare->job && is_others(&all, process, own)))
+            continue;
         kill(process->pid, signal_number);
         found++;
     }
@@ -102,7 +135,7 @@ int sweep_descendants(int signal_number, pid_t spared)
     return found;
 }
 
-void sweep_kill(pid_t spared, int timeout_ms)
+void sweep_kill(const struct sweep_spare *spare, int timeout_ms)
 {
     int empty = 0; /* a walk through /proc is no snapshot: a process may change its parent meanwhile, so one is not enough */
     for (int waited = 0; waited < timeout_ms; waited += SWEEP_AGAIN_MS) {
@@ -110,7 +143,7 @@ void sweep_kill(pid_t spared, int timeout_ms)
         while ((reaped = waitpid(-1, NULL, WNOHANG)) > 0) {
         }
         if (reaped < 0 && errno == ECHILD) return; /* no child, hence no descendant */
-        if (sweep_descendants(SIGKILL, spared)) empty = 0;
+        if (sweep_descendants(SIGKILL, spare)) empty = 0;
         else if (++empty == 2) return;
         usleep(SWEEP_AGAIN_MS * 1000);
     }

@@ -5,10 +5,19 @@
 
 #include <sys/types.h>
 
-/* Signals every descendant of the calling process, which is a subreaper, so that orphans are among them; less those of
- * the session `spared` (0: none). Returns how many there are. */
-int sweep_descendants(int signal_number, pid_t spared);
+/* Whom a sweep leaves alone. */
+struct sweep_spare {
+    pid_t session;          /* all of this session; 0: none */
+    const pid_t *processes; /* these, with what they have started */
+    int count;
+    const char *job; /* other daemons of this job with what is theirs: several may share a machine, and an orphan among
+                      * them becomes our child; null: none */
+};
+
+/* Signals every descendant of the calling process, which is a subreaper, so that orphans are among them. Signal 0 only
+ * counts. Returns how many there are. */
+int sweep_descendants(int signal_number, const struct sweep_spare *spare);
 /* Kills them, and reaps those that become children, until none is found or `timeout_ms` have passed. */
-void sweep_kill(pid_t spared, int timeout_ms);
+void sweep_kill(const struct sweep_spare *spare, int timeout_ms);
 
 #endif

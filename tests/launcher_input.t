@@ -35,7 +35,13 @@ wrong "--quiet" --quiet=yes $touch
 wrong "-x" -x =value $touch
 wrong "-x" -x "" $touch
 wrong "--host" --host "" $touch
-wrong "no-such-host" --host no-such-host.invalid -n 1 $touch
+wrong "--rsh-agent" --rsh-agent " " $touch
+wrong "--rsh-agent" -H elsewhere.invalid --rsh-agent "ssh 'x" $touch
+wrong "--prefix" --prefix relative $touch
+for radix in 0 257 x; do wrong "--tree-radix" --tree-radix $radix $touch; done
+for range in 5 0-5 5-4 1-65536 a-b; do wrong "--port-range" --port-range $range $touch; done
+wrong "--start-timeout" --start-timeout 0 $touch
+wrong "--silence-timeout" --silence-timeout -1 $touch
 for hosts in localhost:0 localhost:-1 localhost:x localhost:99999999999 localhost, ,localhost :2 localhost:2:3; do wrong "$hosts|--host" --host "$hosts" -n 1 $touch; done
 wrong "slot" --no-oversubscribe --host localhost:1 -n 2 $touch
 wrong "':'" -n 1 $touch :

@@ -15,14 +15,13 @@ static size_t touch(const char *text)
     return text ? strlen(text) : 0;
 }
 
-static void check_hello(const struct frame *frame)
+static void check_node(const struct frame *frame)
 {
-    struct message_hello hello;
+    struct message_node node;
     size_t sum = 0;
-    if (message_read_hello(frame, &hello)) return;
-    sum += touch(hello.version) + touch(hello.node) + touch(hello.scratch);
-    for (int i = 0; i < hello.cpu_count; i++) sum += (size_t)hello.cpus[i].os_index;
-    base_free(AREA_LAUNCHER, hello.cpus);
+    if (message_read_node(frame, &node)) return;
+    for (int i = 0; i < node.cpu_count; i++) sum += (size_t)node.cpus[i].os_index;
+    base_free(AREA_LAUNCHER, node.cpus);
     if (sum == SIZE_MAX) abort();
 }
 
@@ -71,7 +70,7 @@ static void check_payload(const uint8_t *data, size_t bytes)
 {
     if (bytes < FRAME_HEADER_BYTES) return;
     struct frame frame = {.type = data[3], .payload = data + FRAME_HEADER_BYTES, .bytes = bytes - FRAME_HEADER_BYTES, .total = bytes};
-    check_hello(&frame);
+    check_node(&frame);
     check_launch(&frame);
     check_exited(&frame);
     check_gpus(&frame);
@@ -89,7 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
             break;
         }
         if (frame.total > bytes || frame.bytes > frame.total) abort();
-        check_hello(&frame);
+        check_node(&frame);
         check_launch(&frame);
         check_exited(&frame);
         data += frame.total;

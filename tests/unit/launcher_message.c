@@ -168,28 +168,22 @@ static void test_bent_launch(void **state)
     frame_release(&writer);
 }
 
-static void test_hello(void **state)
+static void test_node(void **state)
 {
     (void)state;
     struct map_cpu cpus[2] = {{.os_index = 0}, {.os_index = 5, .object = {1, 1, 1, 0, 0, 0}}};
-    struct message_hello hello = {.version = "1",
-                                  .node = "n",
-                                  .scratch = "/s",
-                                  .cpus = cpus,
-                                  .cpu_count = 2,
-                                  .file_limit = 100},
-                         back;
+    struct message_node node = {.cpus = cpus, .cpu_count = 2, .file_limit = 100}, back;
     struct frame_writer writer;
-    message_write_hello(&writer, &hello);
+    message_write_node(&writer, &node);
     struct frame frame = finish(&writer);
-    assert_int_equal(message_read_hello(&frame, &back), NCCLX_SUCCESS);
+    assert_int_equal(message_read_node(&frame, &back), NCCLX_SUCCESS);
     assert_int_equal(back.cpu_count, 2);
     assert_int_equal(back.cpus[1].os_index, 5);
     assert_int_equal(back.cpus[1].object[MAP_CORE], 1);
     base_free(AREA_LAUNCHER, back.cpus);
     size_t whole = frame.bytes;
     for (frame.bytes = 0; frame.bytes < whole; frame.bytes++)
-        assert_int_equal(message_read_hello(&frame, &back), NCCLX_ERR_TRANSPORT);
+        assert_int_equal(message_read_node(&frame, &back), NCCLX_ERR_TRANSPORT);
     frame_release(&writer);
 }
 
@@ -224,7 +218,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fields),  cmocka_unit_test(test_headers),     cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_launch),  cmocka_unit_test(test_bent_launch), cmocka_unit_test(test_hello),
+        cmocka_unit_test(test_launch),  cmocka_unit_test(test_bent_launch), cmocka_unit_test(test_node),
         cmocka_unit_test(test_reports),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

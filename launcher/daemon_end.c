@@ -1,0 +1,193 @@
+/* daemon_end.c - the processes of the job on this node: their deaths, signals to them, and their end by TERM and KILL.
+ * Agents, which are children too, are left alone. */
+#include "config.h"
+
+#include "launcher/daemon.h"
+
+#include "launcher/sweep.h"
+#include "runtime/base/base.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define DAEMON_ORPHAN_GRACE_NS                                                                                         \
+    (2 * BASE_NS_PER_S) /* at most, when the front end is gone: all is to be over after 5 seconds */
+#define DAEMON_STOP_NS (BASE_NS_PER_S / 10)
+#define DAEMON_KILL_AGAIN_NS (BASE_NS_PER_S / 20)
+
+static void arm(struct event *timer, uint64_t ns)
+{
+    struct timeval delay = {.tv_sec = (time_t)(ns / BASE_NS_PER_S),
+                            .tv_usec = (suseconds_t)(ns % BASE_NS_PER_S / 1000)};
+    event_add(timer, &delay);
+}
+
+/* Signals all processes of the job; returns how many there are. */
+static int sweep(struct daemon *daemon, int number)
+{
+    int agents = wiring_agents(daemon->wiring);
+    pid_t *spared = base_calloc(AREA_LAUNCHER, (size_t)agents + 1, sizeof *spared);
+    if (spared) wiring_list_agents(daemon->wiring, spared);
+    struct sweep_spare spare = {.processes = spared, .count = spared ? agents : 0, .job = daemon->order->job};
+    int found = sweep_descendants(number, &spare);
+    base_free(AREA_LAUNCHER, spared);
+    return found;
+}
+
+/* KILL, again and again: a process may fork while it is being looked for. */
+static void kill_all(struct daemon *daemon)
+{
+    daemon->phase = DAEMON_KILLING;
+    sweep(daemon, SIGKILL);
+    arm(daemon->end_timer, DAEMON_KILL_AGAIN_NS);
+}
+
+/* With agents, or what is left of other daemons, among the children, their number does not tell when the last process of the job is gone: that is looked
+ * for, twice, because a walk through all processes is no snapshot. */
+static bool none_left(struct daemon *daemon)
+{
+    return wiring_below(daemon->wiring) > 0 && !sweep(daemon, 0) && !sweep(daemon, 0);
+}
+
+static void on_end_timer(evutil_socket_t fd, short what, void *arg)
+{
+    struct daemon *daemon = arg;
+    (void)fd, (void)what;
+    if (daemon->gone) return;
+    if (daemon->running == 0 && none_left(daemon))
+        daemon_finish_job(daemon);
+    else
+        kill_all(daemon);
+}
+
+void daemon_end(struct daemon *daemon, bool at_once)
+{
+    uint64_t grace = daemon->launch.kill_grace_ns;
+    if (daemon->gone || daemon->phase == DAEMON_KILLING || daemon->phase == DAEMON_DONE) return;
+    if (daemon->alone && grace > DAEMON_ORPHAN_GRACE_NS) grace = DAEMON_ORPHAN_GRACE_NS;
+    if (at_once || grace == 0) {
+        kill_all(daemon);
+    } else if (daemon->phase != DAEMON_TERMINATING) {
+        daemon->phase = DAEMON_TERMINATING;
+        sweep(daemon, SIGTERM);
+        sweep(daemon, SIGCONT); /* a stopped process takes its TERM only then */
+        arm(daemon->end_timer, grace);
+    } else if (daemon->alone) {
+        arm(daemon->end_timer, grace); /* the user's patience may have been longer */
+    }
+}
+
+/* Every process of the job is gone. What they wrote is still in pipes, which daemon_drain_streams empties as fast as
+ * the link takes it. */
+void daemon_finish_job(struct daemon *daemon)
+{
+    if (daemon->gone) return;
+    daemon->gone = true;
+    event_del(daemon->end_timer);
+    for (int i = 0; i < daemon->rank_count; i++) daemon_close_input(&daemon->ranks[i]);
+    daemon_drain_streams(daemon);
+}
+
+static struct daemon_rank *find_rank(struct daemon *daemon, pid_t pid)
+{
+    for (int i = 0; i < daemon->rank_count; i++)
+        if (daemon->ranks[i].running && daemon->ranks[i].pid == pid) return &daemon->ranks[i];
+    return NULL;
+}
+
+static void report_exit(struct daemon *daemon, struct daemon_rank *rank, int status)
+{
+    struct frame_writer writer;
+    struct message_exited exited = {.rank = rank->rank, .pid = rank->pid, .status = status};
+    server_dispatch(daemon->server); /* an abort call of this rank came before its end */
+    exited.joined = server_joined(daemon->server, rank->rank);
+    exited.left = server_left(daemon->server, rank->rank);
+    server_rank_died(daemon->server, rank->rank);
+    rank->running = false;
+    daemon->running--;
+    daemon_close_input(rank);
+    message_write_exited(&writer, &exited);
+    daemon_send(daemon, &writer);
+    if (status != 0 || (exited.joined && !exited.left)) daemon_end(daemon, false);
+}
+
+static void look_for_end(struct daemon *daemon, bool no_children)
+{
+    if (daemon->phase == DAEMON_IDLE || daemon->running > 0) return;
+    if (no_children || none_left(daemon))
+        daemon_finish_job(daemon);
+    else
+        daemon_end(daemon, false); /* what ranks left behind */
+}
+
+/* The guard says that nobody above is left: who is still on the way there need not go on. */
+static void on_hangup(struct daemon *daemon)
+{
+    if (tree_is_open(wiring_tree(daemon->wiring), TREE_PARENT) || daemon->phase != DAEMON_IDLE) return;
+    daemon->unreachable = true;
+    event_base_loopbreak(daemon->base);
+}
+
+static void on_signal(evutil_socket_t fd, short what, void *arg)
+{
+    struct daemon *daemon = arg;
+    struct signalfd_siginfo info[16];
+    int status;
+    pid_t pid;
+    (void)what;
+    ssize_t got = read(fd, info, sizeof info);
+    if (got < 0 && errno != EAGAIN) return;
+    for (size_t i = 0; got > 0 && i < (size_t)got / sizeof info[0]; i++)
+        if (info[i].ssi_signo == SIGHUP) on_hangup(daemon);
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        struct daemon_rank *rank = find_rank(daemon, pid);
+        if (rank)
+            report_exit(daemon, rank, status);
+        else
+            wiring_reaped(daemon->wiring, pid, status);
+    }
+    look_for_end(daemon, pid < 0 && errno == ECHILD);
+}
+
+static void signal_groups(struct daemon *daemon, int number)
+{
+    for (int i = 0; i < daemon->rank_count; i++)
+        if (daemon->ranks[i].running) kill(-daemon->ranks[i].pid, number);
+}
+
+static void on_stop_timer(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what;
+    signal_groups(arg, SIGSTOP);
+}
+
+/* Signals the process groups of the ranks, as a terminal would. STOP follows TSTP, after a while in which those that
+ * handle TSTP do so. */
+void daemon_signal_ranks(struct daemon *daemon, int number)
+{
+    if (number == SIGTSTP) arm(daemon->stop_timer, DAEMON_STOP_NS);
+    if (number == SIGCONT) event_del(daemon->stop_timer);
+    signal_groups(daemon, number);
+}
+
+int daemon_watch_children(struct daemon *daemon)
+{
+    sigset_t watched;
+    sigemptyset(&watched);
+    sigaddset(&watched, SIGCHLD);
+    sigaddset(&watched, SIGHUP);
+    sigprocmask(SIG_BLOCK, &watched, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    int signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signals < 0) return base_error(NCCLX_ERR_LIMIT, "no descriptor for signals: %s", strerror(errno));
+    daemon->reap = event_new(daemon->base, signals, EV_READ | EV_PERSIST, on_signal, daemon);
+    daemon->end_timer = evtimer_new(daemon->base, on_end_timer, daemon);
+    daemon->stop_timer = evtimer_new(daemon->base, on_stop_timer, daemon);
+    if (!daemon->reap || !daemon->end_timer || !daemon->stop_timer || event_add(daemon->reap, NULL))
+        return base_error(NCCLX_ERR_NO_MEM, "memory is short for the event loop");
+    return NCCLX_SUCCESS;
+}
