@@ -43,34 +43,21 @@ static int refused(const struct frame *frame)
     return base_error(NCCLX_ERR_ARG, "%s", frame_read_all(&reader) && text ? text : "the description is malformed");
 }
 
-static int take_frame(struct dry_kind *kind, const struct frame *frame)
+static int take_description(struct dry_kind *kind, const unsigned char *data, size_t bytes)
 {
+    struct frame frame;
     struct message_node node;
-    if (frame->type == MESSAGE_REFUSED) return refused(frame);
-    if (frame->type != MESSAGE_NODE || kind->cpus) return message_malformed(frame);
-    int code = message_read_node(frame, &node);
+    int code = frame_parse(data, bytes, &frame);
     if (code) return code;
+    if (!frame.total) return base_error(NCCLX_ERR_BOOTSTRAP, "ncclxd describes nothing; is it of this version?");
+    if (frame.type == MESSAGE_REFUSED) return refused(&frame);
+    if (frame.type != MESSAGE_NODE) return message_malformed(&frame);
+    if ((code = message_read_node(&frame, &node))) return code;
     kind->cpus = node.cpus;
     kind->cpu_count = node.cpu_count;
     kind->gpus = node.gpus;
     kind->gpu_count = node.gpu_count;
     return NCCLX_SUCCESS;
-}
-
-static int take_description(struct dry_kind *kind, const unsigned char *data, size_t bytes)
-{
-    int code = NCCLX_SUCCESS;
-    while (!code && bytes > 0) {
-        struct frame frame;
-        if ((code = frame_parse(data, bytes, &frame))) break;
-        if (!frame.total) break;
-        code = take_frame(kind, &frame);
-        data += frame.total;
-        bytes -= frame.total;
-    }
-    if (!code && !kind->cpus)
-        code = base_error(NCCLX_ERR_BOOTSTRAP, "ncclxd describes nothing; is it of this version?");
-    return code;
 }
 
 static void run_describer(const char *path, const char *description, int out)

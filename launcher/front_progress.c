@@ -53,14 +53,13 @@ static bool prepare(struct front_progress *told)
     told->timer = evtimer_new(front->base, on_timer, told);
     if (!told->here || !told->names || !told->timer) return false;
     for (int i = 0; i < front->hosts.count; i++) told->names[i] = front->hosts.entries[i].name;
-    progress_begin(&told->progress, told->here, front->hosts.count, options->show_progress, isatty(STDERR_FILENO),
-                   base_clock_ns());
+    progress_begin(&told->progress, told->here, front->hosts.count, options->show_progress,
+                   !options->quiet && isatty(STDERR_FILENO), base_clock_ns());
     return true;
 }
 
 struct front_progress *front_progress_open(struct front *front)
 {
-    if (front->options.quiet && !front->options.show_progress) return NULL;
     struct front_progress *told = base_calloc(AREA_LAUNCHER, 1, sizeof *told);
     if (!told) return NULL;
     told->front = front;
@@ -82,6 +81,14 @@ void front_progress_ranks(struct front_progress *told, int started, int of)
     if (!told) return;
     progress_ranks(&told->progress, started, of);
     if (started == of) tell(told);
+}
+
+void front_progress_tell(struct front_progress *told)
+{
+    char line[LINE_BYTES];
+    if (!told) return;
+    progress_state(&told->progress, told->names, base_clock_ns(), line, sizeof line);
+    front_say("%s", line);
 }
 
 void front_progress_close(struct front_progress *told)

@@ -11,6 +11,8 @@ struct front_progress *front_progress_open(struct front *front);
 void front_progress_host(struct front_progress *progress, int host);
 /* So many ranks have been started, of how many. */
 void front_progress_ranks(struct front_progress *progress, int started, int of);
+/* Tells now, for somebody who asks why nothing happens. */
+void front_progress_tell(struct front_progress *progress);
 void front_progress_close(struct front_progress *progress);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "launcher/front.h"
 
+#include "launcher/front_progress.h"
 #include "launcher/report.h"
 #include "runtime/base/base.h"
 
@@ -42,6 +43,10 @@ static void stop_all(struct front *front)
 
 void front_ask_where(struct front *front)
 {
+    if (!front->launched) {
+        front_progress_tell(front->progress);
+        return;
+    }
     front_say("%d of %d ranks are running:", front->running, front->map.rank_count);
     front_display(front, front->nodes, front->node_count, OPTIONS_PLACES, false);
     front_send_empty(front, MESSAGE_DUMP);
@@ -80,7 +85,8 @@ static void on_signal(evutil_socket_t fd, short what, void *arg)
 
 int front_open_signals(struct front *front)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCHLD};
+    static const int numbers[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,  SIGTSTP,
+                                  SIGCONT, SIGUSR1, SIGUSR2, SIGWINCH, SIGCHLD};
     sigset_t set;
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {

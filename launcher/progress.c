@@ -71,19 +71,14 @@ static void list_missing(const struct progress *progress, const char *const *nam
     append(line, bytes, used, more);
 }
 
-bool progress_line(struct progress *progress, const char *const *names, uint64_t now, char *line, size_t bytes)
+void progress_state(const struct progress *progress, const char *const *names, uint64_t now, char *line, size_t bytes)
 {
     double seconds = (double)(now - progress->started_ns) / 1e9;
     const char *hosts = progress->host_count == 1 ? "host" : "hosts";
-    if (!progress->next_ns || (now < progress->next_ns && !all_run(progress))) return false;
     if (all_run(progress)) {
-        bool wanted = progress->asked || progress->spoken;
-        progress->next_ns = 0;
         snprintf(line, bytes, "%d rank%s on %d %s after %.1f s", progress->rank_count,
                  progress->rank_count == 1 ? " runs" : "s run", progress->host_count, hosts, seconds);
-        return wanted;
-    }
-    if (!all_here(progress)) {
+    } else if (!all_here(progress)) {
         snprintf(line, bytes, "%d of %d %s %s here after %.1f s; waiting for ", progress->hosts_here,
                  progress->host_count, hosts, progress->hosts_here == 1 || progress->host_count == 1 ? "is" : "are",
                  seconds);
@@ -92,6 +87,16 @@ bool progress_line(struct progress *progress, const char *const *names, uint64_t
         snprintf(line, bytes, "%s %d %s %s here; %d of %d ranks run after %.1f s",
                  progress->host_count == 1 ? "the" : "all", progress->host_count, hosts,
                  progress->host_count == 1 ? "is" : "are", progress->ranks_running, progress->rank_count, seconds);
+    }
+}
+
+bool progress_line(struct progress *progress, const char *const *names, uint64_t now, char *line, size_t bytes)
+{
+    if (!progress->next_ns || (now < progress->next_ns && !all_run(progress))) return false;
+    progress_state(progress, names, now, line, bytes);
+    if (all_run(progress)) {
+        progress->next_ns = 0;
+        return progress->asked || progress->spoken;
     }
     progress->spoken = true;
     progress->next_ns = now + progress->pause_ns; /* the longer it takes, the less often */

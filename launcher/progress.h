@@ -26,6 +26,8 @@ void progress_host(struct progress *progress, int host);
 void progress_ranks(struct progress *progress, int running, int of);
 /* Nanoseconds until progress_line should be called; 0: never again. */
 uint64_t progress_wait(const struct progress *progress, uint64_t now);
+/* How things are, whether a line is due or not. */
+void progress_state(const struct progress *progress, const char *const *names, uint64_t now, char *line, size_t bytes);
 /* The line that is due, without its end; false: none is. names: of the hosts. */
 bool progress_line(struct progress *progress, const char *const *names, uint64_t now, char *line, size_t bytes);
 

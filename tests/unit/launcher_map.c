@@ -280,7 +280,7 @@ static void test_gpus_in_a_message(void **state)
     struct frame frame;
     struct frame_reader reader;
     int count;
-    frame_begin(&writer, MESSAGE_GPUS);
+    frame_begin(&writer, 1);
     message_put_gpus(&writer, gpus, 2);
     message_put_gpus(&writer, NULL, 0);
     assert_int_equal(frame_finish(&writer), NCCLX_SUCCESS);
