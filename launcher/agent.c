@@ -1,4 +1,5 @@
-/* agent.c - agents as children, each with one socket for its standard input and what it prints. */
+/* agent.c - agents as children, each with a socket for its standard input and another for what it prints: srun looks
+ * whether its standard error still has a reader by reading from it, and would take a byte of the input. */
 #include "config.h"
 
 #include "launcher/agent.h"
@@ -25,7 +26,8 @@ struct agent {
     struct agents *agents;
     int tag;
     pid_t pid;
-    struct bufferevent *stream;
+    struct bufferevent *input;  /* its standard input */
+    struct bufferevent *stream; /* what it prints */
     bool shown, stopped;
 };
 
@@ -84,10 +86,10 @@ static void on_event(struct bufferevent *stream, short what, void *arg)
     if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) bufferevent_disable(stream, EV_READ);
 }
 
-static int start_process(struct agent *agent, char *const *argv, char *const *environment, int fd)
+static int start_process(struct agent *agent, char *const *argv, char *const *environment, int in, int out)
 {
     struct child_program program;
-    struct child child = {.program = &program, .argv = argv, .environment = environment, .stdio = {fd, fd, fd}};
+    struct child child = {.program = &program, .argv = argv, .environment = environment, .stdio = {in, out, out}};
     int error, code = child_find_program(argv[0], environment, &program);
     if (code) return code;
     getrlimit(RLIMIT_NOFILE, &child.files);
@@ -98,41 +100,70 @@ static int start_process(struct agent *agent, char *const *argv, char *const *en
     return base_error(NCCLX_ERR_BOOTSTRAP, "cannot run '%.200s': %s", argv[0], strerror(error));
 }
 
+static void close_stream(struct bufferevent *stream)
+{
+    if (!stream) return;
+    int fd = bufferevent_getfd(stream);
+    bufferevent_free(stream);
+    close(fd);
+}
+
 static void release(struct agent *agent)
 {
-    int fd = agent->stream ? bufferevent_getfd(agent->stream) : -1;
-    if (agent->stream) bufferevent_free(agent->stream);
-    if (fd >= 0) close(fd);
+    close_stream(agent->input);
+    close_stream(agent->stream);
     base_free(AREA_LAUNCHER, agent);
+}
+
+/* One end as a stream of ours, the other for the child. */
+static struct bufferevent *open_stream(struct agents *agents, int *child_end)
+{
+    int ends[2];
+    *child_end = -1;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) return NULL;
+    evutil_make_socket_nonblocking(ends[0]);
+    struct bufferevent *stream = bufferevent_socket_new(agents->base, ends[0], 0);
+    if (!stream) {
+        close(ends[0]);
+        close(ends[1]);
+        return NULL;
+    }
+    *child_end = ends[1];
+    return stream;
+}
+
+static int start(struct agent *agent, char *const *argv, char *const *environment, const void *input, size_t bytes)
+{
+    int in, out, code;
+    agent->input = open_stream(agent->agents, &in);
+    agent->stream = open_stream(agent->agents, &out);
+    if (!agent->input || !agent->stream)
+        code = base_error(NCCLX_ERR_LIMIT, "no socket for '%.200s': %s", argv[0], strerror(errno));
+    else
+        code = start_process(agent, argv, environment, in, out);
+    if (in >= 0) close(in);
+    if (out >= 0) close(out);
+    if (code || !bufferevent_write(agent->input, input, bytes)) return code;
+    kill(agent->pid, SIGKILL);
+    waitpid(agent->pid, NULL, 0);
+    return base_error(NCCLX_ERR_NO_MEM, "memory is short for starting '%.200s'", argv[0]);
 }
 
 int agents_start(struct agents *agents, int tag, char *const *argv, char *const *environment, const void *input,
                  size_t bytes)
 {
     struct agent *agent = base_calloc(AREA_LAUNCHER, 1, sizeof *agent);
-    int ends[2], code;
     if (!agent) return base_error(NCCLX_ERR_NO_MEM, "memory is short for starting '%.200s'", argv[0]);
     *agent = (struct agent){.agents = agents, .tag = tag};
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) {
-        base_free(AREA_LAUNCHER, agent);
-        return base_error(NCCLX_ERR_LIMIT, "no socket for '%.200s': %s", argv[0], strerror(errno));
-    }
-    code = start_process(agent, argv, environment ? environment : environ, ends[1]);
-    close(ends[1]);
-    evutil_make_socket_nonblocking(ends[0]);
-    if (!code) agent->stream = bufferevent_socket_new(agents->base, ends[0], 0);
-    if (!agent->stream) close(ends[0]);
-    if (!code && (!agent->stream || bufferevent_write(agent->stream, input, bytes))) {
-        kill(agent->pid, SIGKILL);
-        waitpid(agent->pid, NULL, 0);
-        code = base_error(NCCLX_ERR_NO_MEM, "memory is short for starting '%.200s'", argv[0]);
-    }
+    int code = start(agent, argv, environment ? environment : environ, input, bytes);
     if (code) {
         release(agent);
         return code;
     }
     bufferevent_setcb(agent->stream, on_read, NULL, on_event, agent);
-    bufferevent_enable(agent->stream, EV_READ | EV_WRITE);
+    bufferevent_enable(agent->stream, EV_READ);
+    bufferevent_disable(agent->input, EV_READ);
+    bufferevent_enable(agent->input, EV_WRITE);
     agent->next = agents->first;
     agents->first = agent;
     agents->count++;
@@ -157,7 +188,7 @@ void agents_show(struct agents *agents, int tag)
 
 static void stop(struct agent *agent)
 {
-    shutdown(bufferevent_getfd(agent->stream), SHUT_WR);
+    shutdown(bufferevent_getfd(agent->input), SHUT_WR);
     kill(-agent->pid, SIGTERM);
     agent->stopped = true;
 }
@@ -251,7 +282,7 @@ void agents_close(struct agents *agents, int patience_ms)
 {
     if (!agents) return;
     for (struct agent *agent = agents->first; agent; agent = agent->next)
-        shutdown(bufferevent_getfd(agent->stream), SHUT_WR);
+        shutdown(bufferevent_getfd(agent->input), SHUT_WR);
     for (int waited = 0; !forget_ended(agents); waited += AGENT_POLL_MS) {
         if (waited >= patience_ms)
             for (struct agent *agent = agents->first; agent; agent = agent->next)

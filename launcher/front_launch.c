@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define LAUNCH_FILES_PER_RANK 3 /* two pipes and the PMIx connection; one more when all read standard input */
-#define LAUNCH_FILES_PER_CHILD 2 /* a link and an agent */
+#define LAUNCH_FILES_PER_CHILD 3 /* a link, and two sockets of an agent */
 #define LAUNCH_FILES_SPARE 48   /* the daemon's own, and PMIx' */
 
 extern char **environ;

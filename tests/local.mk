@@ -23,6 +23,7 @@ EXTRA_DIST += tests/slurm-cluster
 script_tests += tests/slurm.t
 plain_script_tests = tests/man.t
 EXTRA_DIST += tests/map_cases
+script_tests += tests/launcher_display.t
 plain_script_tests += tests/debugger.t
 plain_script_tests += tests/launcher_map.t
 plain_script_tests += tests/ncclxcc.t

@@ -54,4 +54,10 @@ is "of its own size" "rank 0 of 2,rank 1 of 2" "$(sort <<<"$out" | paste -sd,)"
 runs "also inside a step that has a PMIx server" 0 srun --mpi=pmix -N1 -n1 "$top_builddir/launcher/ncclxrun" -n 2 "$mp/life"
 is "of its own size" "rank 0 of 2,rank 1 of 2" "$(sort <<<"$out" | paste -sd,)"
 
+# The allocation is the list of hosts, and srun starts the daemons.
+runs "ncclxrun on all nodes of an allocation" 0 salloc -Q -N2 -n3 "$top_builddir/launcher/ncclxrun" sh -c 'echo $PMIX_RANK on $PMIX_HOSTNAME'
+is "has a rank for each task" "0 on n1,1 on n1,2 on n2" "$(sort <<<"$out" | paste -sd,)"
+runs "or on some of them" 0 salloc -Q -N2 -n3 "$top_builddir/launcher/ncclxrun" --host ^n1 -n 2 sh -c 'echo $PMIX_RANK on $PMIX_HOSTNAME'
+is "as --host says" "0 on n2,1 on n2" "$(sort <<<"$out" | paste -sd,)"
+
 done_testing
