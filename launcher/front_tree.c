@@ -114,6 +114,7 @@ static int prepare_order(struct front *front)
                                         .end_ns = options->kill_grace_ns + TREE_END_SPARE_NS};
     order->port_low = options->port_low;
     order->port_high = options->port_high;
+    order->networks = options->networks;
     if ((code = front_find_daemon(front, path, sizeof path))) return code;
     order->daemon = path;
     order->environment = front_daemon_environment();

@@ -309,6 +309,13 @@ static int apply_port_range(struct parse *parse, const char *value)
     return NCCLX_SUCCESS;
 }
 
+static int apply_networks(struct parse *parse, const char *value)
+{
+    if (!*value) return bad_value(parse, value, "networks, such as 10.1.0.0/16, or names of interfaces");
+    parse->options->networks = value;
+    return NCCLX_SUCCESS;
+}
+
 static int apply_quiet(struct parse *parse, const char *value)
 {
     (void)value;
@@ -370,6 +377,8 @@ static const struct option option_table[] = {
     {"--no-tree-spawn", NULL, apply_no_tree_spawn, "start all daemons from here, not one from the other"},
     {"--tree-radix", "N", apply_tree_radix, "how many daemons stand below each in their tree (default 32)"},
     {"--port-range", "LOW-HIGH", apply_port_range, "ports on which daemons listen; default: any"},
+    {"--networks", "LIST", apply_networks,
+     "listen there only: networks such as 10.1.0.0/16, or names of interfaces, with commas between; default: any"},
     {"--start-timeout", "SECONDS", apply_start_timeout, "how long the daemon of a host may take to start (default 60)"},
     {"--silence-timeout", "SECONDS", apply_silence_timeout,
      "a daemon that is silent for so long is lost (default 30, 0: never)"},

@@ -36,6 +36,7 @@ void order_write(struct frame_writer *writer, const struct order *order)
     put_tree(writer, &order->tree);
     frame_put_u32(writer, order->port_low);
     frame_put_u32(writer, order->port_high);
+    frame_put_text(writer, order->networks);
     frame_put_u32(writer, (uint32_t)order->contact_count);
     for (int i = 0; i < order->contact_count; i++) {
         frame_put_u32(writer, (uint32_t)(order->contacts[i].position + 1));
@@ -153,6 +154,7 @@ int order_read(const struct frame *frame, struct order *order)
     order->position = order->tree.position = position;
     order->port_low = (uint16_t)get_below(&reader, 65536);
     order->port_high = (uint16_t)get_below(&reader, 65536);
+    order->networks = frame_get_text(&reader);
     if (!reader.failed) read_contacts(&reader, order);
     if (!reader.failed) read_hosts(&reader, order);
     if (!reader.failed) read_rest(&reader, order);

@@ -30,6 +30,7 @@ struct order {
     int position;             /* -1: that of the host in the list that is called what Slurm calls this node */
     struct tree_options tree; /* with the place's own position once order_settle has been called */
     uint16_t port_low, port_high;
+    const char *networks; /* to listen on; null: all */
     struct order_contact *contacts; /* of those above: none when the order comes over the link itself */
     int contact_count;
     struct order_host *hosts; /* this place, and those below it that it starts */

@@ -59,6 +59,14 @@ static void forget(struct connection *connection)
     base_free(AREA_LAUNCHER, connection);
 }
 
+/* Everybody is in: the door is closed, and strangers find none. */
+static void close_door(struct wiring *wiring)
+{
+    for (int i = 0; i < wiring->below; i++)
+        if (!wiring->links[i + 1]) return;
+    if (wiring->oob) oob_listen_end(wiring->oob);
+}
+
 static int greet(struct connection *connection, const struct frame *frame)
 {
     struct wiring *wiring = connection->wiring;
@@ -72,6 +80,7 @@ static int greet(struct connection *connection, const struct frame *frame)
         connection->position = position_of(wiring, name);
         wiring->links[name + 1] = connection;
         if (wiring->starter) starter_greeted(wiring->starter, connection->position);
+        close_door(wiring);
     }
     pump(wiring, NCCLX_SUCCESS);
     return code;
@@ -201,8 +210,11 @@ static int open_sockets(struct wiring *wiring, bool listens)
                                     .position = position == TREE_FRONT ? OOB_FRONT : (uint32_t)position,
                                     .positions = (uint32_t)order->tree.shape.count,
                                     .trust = OOB_SECRET};
-    struct oob_options options = {
-        .port_low = order->port_low, .port_high = order->port_high, .say = on_stranger, .say_arg = wiring};
+    struct oob_options options = {.port_low = order->port_low,
+                                  .port_high = order->port_high,
+                                  .networks = order->networks,
+                                  .say = on_stranger,
+                                  .say_arg = wiring};
     memcpy(identity.secret, order->secret, sizeof identity.secret);
     code = oob_create(&identity, &options, &wiring->oob);
     oob_wipe(identity.secret, sizeof identity.secret);
@@ -338,7 +350,8 @@ static void act(struct wiring *wiring, const struct tree_action *action)
     }
 }
 
-/* After every event: code is what it has returned. Handlers may bring further ones, which the outermost call acts on. */
+/* After every event: code is what it has returned. Handlers may bring further ones, which the outermost call acts on.
+ */
 static void pump(struct wiring *wiring, int code)
 {
     struct tree_action action;
