@@ -216,6 +216,9 @@ static void on_report(void *arg, const struct tree_failure *failure)
     const char *host = failure->position < 0 ? "the hosts" : front->nodes[front->places[failure->position].node].name;
     bool killed = front->local_root && failure->position == 0 && failure->cause == TREE_CAUSE_CLOSED;
     int number = killed ? front_daemon_signal(front) : 0;
+    if (!killed && failure->cause == TREE_CAUSE_CLOSED && failure->status >= 0 && WIFEXITED(failure->status) &&
+        WEXITSTATUS(failure->status) > 128)
+        number = WEXITSTATUS(failure->status) - 128; /* its guard says so, and the agent repeats it */
     if (killed) front->daemon_lost = true;
     if (number)
         snprintf(text, sizeof text, "the daemon ncclxd on %s was killed by signal %d (%s)", host, number,

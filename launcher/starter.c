@@ -206,7 +206,7 @@ static int run_srun(struct starter *starter, struct batch *batch)
     if (!code) hosts = list_hosts(order.hosts, batch->count);
     const char *argv[] = {"srun",      "--nodes",        count,     "--ntasks",         count,
                           "--overlap", "--nodelist",     hosts,     "--ntasks-per-node", "1",
-                          "--quiet",   "--mpi=none",     "--cpu-bind=none", "--kill-on-bad-exit=0",
+                          "--quiet",   "--mpi=none",     "--kill-on-bad-exit=0",
                           "--export=ALL", order.daemon, "--order", order.job, NULL};
     if (!code && (!hosts || !environment)) code = base_error(NCCLX_ERR_NO_MEM, "memory is short for srun");
     if (!code) code = run(starter, batch, (char *const *)argv, environment, &order);
@@ -302,6 +302,12 @@ void starter_greeted(struct starter *starter, int position)
 {
     struct batch *batch = batch_of(starter, position);
     if (batch && ++batch->greeted == batch->count) agents_show(starter->agents, batch->tag);
+}
+
+bool starter_runs(const struct starter *starter, int position)
+{
+    const struct batch *batch = batch_of(starter, position);
+    return batch && batch->count == 1;
 }
 
 /* With srun none is stopped alone. */

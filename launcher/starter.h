@@ -26,6 +26,8 @@ struct starter *starter_open(struct event_base *base, const struct order *order,
 void starter_start(struct starter *starter, int position, const char *contact);
 /* Its daemon has greeted: what it prints from now on is for the user. */
 void starter_greeted(struct starter *starter, int position);
+/* The process that has started this one alone is still there. */
+bool starter_runs(const struct starter *starter, int position);
 void starter_stop(struct starter *starter, int position);
 /* See agents_reaped, agents_reap, agents_count, agents_list and agents_close. */
 bool starter_reaped(struct starter *starter, pid_t pid, int status);

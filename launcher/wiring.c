@@ -15,6 +15,7 @@
 #define WIRING_NAMELESS (-2)  /* a link whose other end has not greeted yet */
 #define WIRING_LAST_MS 200    /* for what is queued on a link that is given up */
 #define WIRING_FINISH_MS 1000 /* and at the end */
+#define WIRING_PARTING_NS (BASE_NS_PER_S)
 #define WIRING_CONTACT_BYTES TREE_MAX_CONTACT
 
 struct connection {
@@ -22,6 +23,15 @@ struct connection {
     struct link *link;
     int name;     /* of the link */
     int position; /* whom the other end has proven to be */
+    bool leaves;  /* its end is no surprise */
+};
+
+/* A connection that has closed, while the agent of its daemon is awaited for a moment: how that ends tells why. */
+struct parting {
+    struct parting *next;
+    int name, position;
+    uint64_t until;
+    char why[256];
 };
 
 struct wiring {
@@ -37,6 +47,7 @@ struct wiring {
     struct connection **links;          /* by name: the one above, then those below */
     int below;
     struct event *timer, *sockets;
+    struct parting *partings;
     bool pumping, failed;
 };
 
@@ -50,6 +61,7 @@ static int position_of(const struct wiring *wiring, int link)
 /* ---- Links ------------------------------------------------------------------------------------------------------ */
 
 static void pump(struct wiring *wiring, int code);
+static void arm(struct wiring *wiring);
 
 static void forget(struct connection *connection)
 {
@@ -92,6 +104,7 @@ static int on_frame(void *arg, const struct frame *frame)
     struct wiring *wiring = connection->wiring;
     if (connection->name == WIRING_NAMELESS) return greet(connection, frame);
     if (tree_is_frame(frame->type)) {
+        connection->leaves |= frame->type == TREE_FRAME_ENDED;
         pump(wiring, tree_receive(wiring->tree, connection->name, frame, base_clock_ns()));
         return NCCLX_SUCCESS;
     }
@@ -106,18 +119,55 @@ static void on_drained(void *arg)
         connection->wiring->events.drained(connection->wiring->arg, connection->name);
 }
 
+static void part(struct wiring *wiring, struct parting *parting)
+{
+    int code = tree_link_closed(wiring->tree, parting->name, *parting->why ? parting->why : NULL, base_clock_ns());
+    base_free(AREA_LAUNCHER, parting);
+    pump(wiring, code);
+}
+
+/* Of this position, or of all whose time is over. */
+static void end_partings(struct wiring *wiring, int position, uint64_t now)
+{
+    for (struct parting **at = &wiring->partings; *at;) {
+        struct parting *parting = *at;
+        if (parting->position != position && parting->until > now) {
+            at = &parting->next;
+            continue;
+        }
+        *at = parting->next;
+        part(wiring, parting);
+        at = &wiring->partings; /* that may have changed the list */
+    }
+}
+
 static void on_closed(void *arg, const char *message)
 {
     struct connection *connection = arg;
     struct wiring *wiring = connection->wiring;
     int name = connection->name;
-    char why[256];
-    snprintf(why, sizeof why, "%s", message ? message : "");
+    bool await = !connection->leaves && name >= 0 && wiring->starter && starter_runs(wiring->starter, connection->position);
+    struct parting *parting = base_calloc(AREA_LAUNCHER, 1, sizeof *parting);
+    if (parting) {
+        *parting = (struct parting){.name = name, .position = connection->position};
+        parting->until = base_clock_ns() + (await ? WIRING_PARTING_NS : 0);
+        snprintf(parting->why, sizeof parting->why, "%s", message ? message : "");
+    }
     forget(connection);
-    if (name == WIRING_NAMELESS) return;
-    int code = tree_link_closed(wiring->tree, name, *why ? why : NULL, base_clock_ns());
+    if (name == WIRING_NAMELESS) {
+        base_free(AREA_LAUNCHER, parting);
+        return;
+    }
     wiring->events.closed(wiring->arg, name);
-    pump(wiring, code);
+    if (!parting) {
+        pump(wiring, NCCLX_ERR_NO_MEM);
+    } else if (await) {
+        parting->next = wiring->partings;
+        wiring->partings = parting;
+        arm(wiring);
+    } else {
+        part(wiring, parting);
+    }
 }
 
 /* Null when memory is short; the descriptor is then closed. */
@@ -165,6 +215,8 @@ static void arm(struct wiring *wiring)
     uint64_t now = base_clock_ns(), at = tree_deadline(wiring->tree);
     uint64_t sockets = wiring->oob ? oob_deadline(wiring->oob) : UINT64_MAX;
     if (sockets < at) at = sockets;
+    for (const struct parting *parting = wiring->partings; parting; parting = parting->next)
+        if (parting->until < at) at = parting->until;
     if (at == UINT64_MAX) {
         event_del(wiring->timer);
         return;
@@ -193,6 +245,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct wiring *wiring = arg;
     if (wiring->oob) on_sockets(fd, what, arg);
+    end_partings(wiring, WIRING_NAMELESS, base_clock_ns());
     pump(wiring, tree_tick(wiring->tree, base_clock_ns()));
 }
 
@@ -265,6 +318,7 @@ static void on_agent_ended(void *arg, int position, int status, const char *outp
 {
     struct wiring *wiring = arg;
     pump(wiring, tree_agent_ended(wiring->tree, position, status, *output ? output : NULL, base_clock_ns()));
+    end_partings(wiring, position, 0);
 }
 
 static void on_line(void *arg, int position, const char *text)
@@ -312,6 +366,14 @@ static void close_named(struct wiring *wiring, int name)
     wiring->events.closed(wiring->arg, name);
 }
 
+static void send_own(struct connection *connection, const struct tree_action *action)
+{
+    struct frame frame;
+    if (!connection) return;
+    connection->leaves |= !frame_parse(action->data, action->bytes, &frame) && frame.type == TREE_FRAME_END;
+    link_send_whole(connection->link, action->data, action->bytes);
+}
+
 static void act(struct wiring *wiring, const struct tree_action *action)
 {
     const struct wiring_events *events = &wiring->events;
@@ -323,8 +385,7 @@ static void act(struct wiring *wiring, const struct tree_action *action)
         if (wiring->starter) starter_stop(wiring->starter, action->position);
         break;
     case TREE_SEND:
-        if (wiring->links[action->link + 1])
-            link_send_whole(wiring->links[action->link + 1]->link, action->data, action->bytes);
+        send_own(wiring->links[action->link + 1], action);
         break;
     case TREE_CLOSE:
         close_named(wiring, action->link);
@@ -422,6 +483,10 @@ void wiring_close(struct wiring *wiring, int patience_ms)
     for (int i = 0; wiring->links && i <= wiring->below; i++)
         if (wiring->links[i]) forget(wiring->links[i]);
     starter_close(wiring->starter, patience_ms);
+    for (struct parting *parting = wiring->partings, *next; parting; parting = next) {
+        next = parting->next;
+        base_free(AREA_LAUNCHER, parting);
+    }
     oob_destroy(wiring->oob);
     tree_destroy(wiring->tree);
     if (wiring->timer) event_free(wiring->timer);

@@ -125,7 +125,7 @@ lost() {
     nothing_left "$name: nothing is left"
 }
 lost "a daemon that is killed" 8 KILL daemon
-like "is named" "ncclxd on f .*(killed|died)" "$err"
+like "is named, with the signal" "ncclxd on f was killed by signal 9 \(SIGKILL\)" "$err"
 is "the status tells" 1 $status
 lost "its guard" 8 KILL guard
 like "is named" "ncclxd.* killed" "$err"

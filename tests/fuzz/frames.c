@@ -1,5 +1,6 @@
 /* frames.c - what ncclxrun and ncclxd send each other, read by either. */
 #include "launcher/message.h"
+#include "launcher/order.h"
 #include "launcher/message_gpus.h"
 #include "runtime/base/base.h"
 #include "tests/fuzz/fuzz.h"
@@ -65,6 +66,24 @@ static void check_gpus(const struct frame *frame)
     base_free(AREA_LAUNCHER, gpus);
 }
 
+static void check_order(const struct frame *frame)
+{
+    struct order order, derived;
+    size_t sum = 0;
+    if (order_read(frame, &order)) return;
+    sum += touch(order.job) + touch(order.daemon) + touch(order.directory);
+    for (int i = 0; i < order.contact_count; i++) sum += touch(order.contacts[i].text);
+    for (int i = 0; i < order.host_count; i++) sum += touch(order.hosts[i].name) + touch(order.hosts[i].address);
+    for (char **word = order.agent; word && *word; word++) sum += touch(*word);
+    for (char **entry = order.environment; entry && *entry; entry++) sum += touch(*entry);
+    if (sum == SIZE_MAX) abort();
+    if (!order_settle(&order, "n3") && !order_derive(&order, order.position, &derived)) {
+        if (derived.host_count > order.tree.shape.count) abort();
+        base_free(AREA_LAUNCHER, derived.hosts);
+    }
+    order_release(&order);
+}
+
 /* Whatever the header says, so that changes of the payload's length reach the readers too. */
 static void check_payload(const uint8_t *data, size_t bytes)
 {
@@ -74,6 +93,8 @@ static void check_payload(const uint8_t *data, size_t bytes)
     check_launch(&frame);
     check_exited(&frame);
     check_gpus(&frame);
+    frame.type = ORDER_FRAME;
+    check_order(&frame);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
@@ -91,6 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         check_node(&frame);
         check_launch(&frame);
         check_exited(&frame);
+        check_order(&frame);
         data += frame.total;
         bytes -= frame.total;
     }

@@ -137,6 +137,11 @@ tests_unit_server_exchange_SOURCES = tests/unit/server_exchange.c launcher/serve
 tests_unit_server_exchange_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_server_exchange_LDADD = bootstrap/libkvx.la $(UNIT_LIBS)
 
+unit_tests += tests/unit/launcher_order
+tests_unit_launcher_order_SOURCES = tests/unit/launcher_order.c
+tests_unit_launcher_order_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_launcher_order_LDADD = launcher/liblauncher.la $(UNIT_LIBS)
+
 unit_tests += tests/unit/launcher_options
 tests_unit_launcher_options_SOURCES = tests/unit/launcher_options.c
 tests_unit_launcher_options_CFLAGS = $(UNIT_CFLAGS)
