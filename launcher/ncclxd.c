@@ -9,6 +9,7 @@
 #include "config.h"
 
 #include "launcher/daemon.h"
+#include "launcher/environment.h"
 #include "launcher/order.h"
 #include "launcher/scratch.h"
 #include "launcher/sweep.h"
@@ -40,6 +41,8 @@ static bool read_descriptor(const char *text, int *fd)
     *fd = (int)value;
     return *text && !*end && !errno && value > STDERR_FILENO && value < INT32_MAX && fcntl(*fd, F_GETFD) >= 0;
 }
+
+extern char **environ;
 
 /* A name that is one component of a path. */
 static bool is_job_name(const char *text)
@@ -159,8 +162,34 @@ static int read_order(int fd, struct order *order)
     return code;
 }
 
-/* On another host than the front's: limits as the user has set them, as far as this host allows, its variables, its mask
- * and its directory. Returns why that cannot be entered, or null. */
+/* A user's libraries are not for the daemon: it begins again without them. */
+static void leave_libraries(char **argv)
+{
+    if (!getenv("LD_LIBRARY_PATH") && !getenv("LD_PRELOAD")) return;
+    unsetenv("LD_LIBRARY_PATH");
+    unsetenv("LD_PRELOAD");
+    execv("/proc/self/exe", argv);
+}
+
+/* Agents get the environment that this host has given us, the daemon and its PMIx server only what is for them. */
+static int sort_environment(struct order *order)
+{
+    size_t count = 0, kept = 0;
+    while (environ[count]) count++;
+    char **list = base_calloc(AREA_LAUNCHER, count + 1, sizeof *list);
+    if (!list) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the environment");
+    for (size_t i = 0; i < count; i++)
+        if (!environment_is_foreign(environ[i])) list[kept++] = environ[i];
+    order->agent_environment = list;
+    clearenv();
+    for (size_t i = 0; i < kept; i++)
+        if (environment_for_daemon(list[i])) putenv(list[i]);
+    for (char **entry = order->environment; entry && *entry; entry++) putenv(*entry);
+    return NCCLX_SUCCESS;
+}
+
+/* On another host than the front's: limits as the user has set them, as far as this host allows, his mask and his
+ * directory. Returns why that cannot be entered, or null. */
 static const char *take_surroundings(const struct order *order)
 {
     for (int i = 0; i < ORDER_LIMITS && i < RLIM_NLIMITS; i++) {
@@ -169,7 +198,6 @@ static const char *take_surroundings(const struct order *order)
         limit.rlim_cur = order->limits[i][0] < limit.rlim_max ? (rlim_t)order->limits[i][0] : limit.rlim_max;
         setrlimit(i, &limit);
     }
-    for (char **entry = order->environment; entry && *entry; entry++) putenv(*entry);
     umask((mode_t)order->umask);
     return order->directory && chdir(order->directory) ? strerror(errno) : NULL;
 }
@@ -196,8 +224,11 @@ int main(int argc, char **argv)
         fprintf(stderr, "ncclxd: is started by ncclxrun only\n");
         return 2;
     }
-    if (local) fcntl(link_fd, F_SETFD, FD_CLOEXEC);
-    if (read_order(local ? link_fd : STDIN_FILENO, &order)) return fail();
+    if (local)
+        fcntl(link_fd, F_SETFD, FD_CLOEXEC);
+    else
+        leave_libraries(argv);
+    if (read_order(local ? link_fd : STDIN_FILENO, &order) || (!local && sort_environment(&order))) return fail();
     if (!local) lost_directory = take_surroundings(&order);
     leave_standard_output();
     setsid(); /* a terminal's signals are for the front end, which decides */

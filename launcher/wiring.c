@@ -48,7 +48,7 @@ struct wiring {
     int below;
     struct event *timer, *sockets;
     struct parting *partings;
-    bool pumping, failed;
+    bool pumping, failed, ending;
 };
 
 static int position_of(const struct wiring *wiring, int link)
@@ -148,6 +148,7 @@ static void on_closed(void *arg, const char *message)
     int name = connection->name;
     bool await = !connection->leaves && name >= 0 && wiring->starter && starter_runs(wiring->starter, connection->position);
     struct parting *parting = base_calloc(AREA_LAUNCHER, 1, sizeof *parting);
+    wiring->ending |= await;
     if (parting) {
         *parting = (struct parting){.name = name, .position = connection->position};
         parting->until = base_clock_ns() + (await ? WIRING_PARTING_NS : 0);
@@ -326,6 +327,7 @@ static void on_line(void *arg, int position, const char *text)
     struct wiring *wiring = arg;
     const struct order_host *host = position < 0 ? NULL : order_find(wiring->order, position);
     char line[2400];
+    if (wiring->ending) return; /* how an agent ends is no news then */
     snprintf(line, sizeof line, "%.300s%s%s", host && host->name ? host->name : "", host ? ": " : "", text);
     wiring->events.say(wiring->arg, line);
 }
@@ -397,9 +399,11 @@ static void act(struct wiring *wiring, const struct tree_action *action)
         events->ready(wiring->arg);
         break;
     case TREE_REPORT:
+        wiring->ending = true;
         events->report(wiring->arg, &action->failure);
         break;
     case TREE_END_LOCAL:
+        wiring->ending = true;
         events->end_local(wiring->arg, action->at_once, action->orphan);
         break;
     case TREE_ALL_ENDED:
