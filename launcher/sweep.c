@@ -20,7 +20,7 @@
 struct process {
     pid_t pid, parent, session;
     bool daemon; /* ncclxd, started by an agent for the job that is spared */
-    bool dead;   /* or its first thread is: while others of its threads end, it still is the parent of its children */
+    bool dead;   /* all of it: a process whose first thread has ended runs on while it has others, and is a parent still */
 };
 
 struct processes {
@@ -54,10 +54,14 @@ static bool read_process(const char *name, const char *job, struct process *proc
     text[got] = 0;
     const char *after = strrchr(text, ')');
     char state;
-    int parent, group, session;
-    if (!after || sscanf(after + 1, " %c %d %d %d", &state, &parent, &group, &session) != 4) return false;
-    *process = (struct process){
-        .pid = (pid_t)atoi(name), .parent = parent, .session = session, .dead = state == 'Z' || state == 'X'};
+    int parent, group, session, threads;
+    if (!after || sscanf(after + 1, " %c %d %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d", &state, &parent,
+                         &group, &session, &threads) != 5)
+        return false;
+    *process = (struct process){.pid = (pid_t)atoi(name),
+                                .parent = parent,
+                                .session = session,
+                                .dead = state == 'X' || (state == 'Z' && threads <= 1)};
     process->daemon = strstr(text, "(ncclxd)") && !process->dead && is_daemon(name, job);
     return true;
 }

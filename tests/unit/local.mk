@@ -126,6 +126,11 @@ tests_unit_launcher_progress_SOURCES = tests/unit/launcher_progress.c
 tests_unit_launcher_progress_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_launcher_progress_LDADD = launcher/liblauncher.la $(UNIT_LIBS)
 
+unit_tests += tests/unit/launcher_sweep
+tests_unit_launcher_sweep_SOURCES = tests/unit/launcher_sweep.c launcher/sweep.c launcher/sweep.h
+tests_unit_launcher_sweep_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_launcher_sweep_LDADD = $(UNIT_LIBS)
+
 unit_tests += tests/unit/launcher_message
 tests_unit_launcher_message_SOURCES = tests/unit/launcher_message.c
 tests_unit_launcher_message_CFLAGS = $(UNIT_CFLAGS)
