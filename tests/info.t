@@ -11,6 +11,8 @@ runs "without an option" 0 "$info"
 like "says what works" "shared segments: " "$out"
 like "tries cross-memory attach" "cross-memory attach: (allowed|refused)" "$out"
 like "looks for libibverbs" "verbs: libibverbs.so.1 (not )?found" "$out"
+runs "--topo of ranks" 0 ncclxrun -n 4 sh -c '"$0" --topo >"$1.$PMIX_RANK"' "$info" "$scratch/topo"
+like "tells how far the others are" "from rank 2:.  self +1 rank: 2.  node +3 ranks: 0-1 3" "$(cat "$scratch/topo.2")"
 runs "--topo" 0 "$info" --topo
 like "draws cores" "core 0" "$out"
 

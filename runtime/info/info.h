@@ -12,7 +12,7 @@ void info_config_table(void);
 int info_algorithms(const struct base_config *config, int ranks);
 /* What a rank of this job (without a launcher, a job of one) holds, by area. */
 int info_memory(void);
-/* The inside of this node. */
+/* The inside of this node; and, as a rank of a job, how far the others are. */
 int info_topology(void);
 /* What moves data here, what does not, and why. */
 void info_transports(const struct base_config *config);
