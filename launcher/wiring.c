@@ -253,7 +253,11 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 static void on_stranger(void *arg, const char *line)
 {
     struct wiring *wiring = arg;
-    wiring->events.say(wiring->arg, line);
+    const struct order_host *host = order_find(wiring->order, wiring->order->tree.position);
+    char text[600];
+    snprintf(text, sizeof text, "%.255s%s%s", host && host->name ? host->name : "", host && host->name ? ": " : "",
+             line);
+    wiring->events.say(wiring->arg, text);
 }
 
 static int open_sockets(struct wiring *wiring, bool listens)

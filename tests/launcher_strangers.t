@@ -52,7 +52,7 @@ rm "$LATE"
 wait $launcher
 is "a job starts though its ports are tried six hundred times" 0 $?
 is "on all hosts" "a,b,late" "$(sort "$scratch/out" | paste -sd,)"
-like "it says who came" 'a connection from 127.0.0.1 was dropped: it speaks HTTP' "$(cat "$scratch/err")"
+like "it says who came where" 'ncclxrun: [ab]: a connection from 127.0.0.1 was dropped: it speaks HTTP' "$(cat "$scratch/err")"
 is "in few lines" yes "$([ "$(wc -l <"$scratch/err")" -le 12 ] && echo yes || cat "$scratch/err")"
 nothing_left "nothing is left"
 
