@@ -29,6 +29,10 @@ mp_programs += tests/mp/exchange
 tests_mp_exchange_SOURCES = tests/mp/exchange.c
 tests_mp_exchange_LDADD = $(PMIX_LIBS)
 
+mp_programs += tests/mp/upcalls
+tests_mp_upcalls_SOURCES = tests/mp/upcalls.c
+tests_mp_upcalls_LDADD = $(PMIX_LIBS)
+
 # Sees hidden symbols.
 mp_programs += tests/mp/keys
 tests_mp_keys_SOURCES = tests/mp/keys.c
