@@ -29,11 +29,36 @@ static int make_memory(int *fd, char *name, size_t bytes)
     return base_error(NCCLX_ERR_LIMIT, "cannot make shared memory: %s%s", strerror(errno), errno == EMFILE ? "; raise ulimit -n" : "");
 }
 
+/* The launcher's memory on a node. */
+static int find_launchers(struct bootstrap *boot, const char *node, char **where)
+{
+    pmix_value_t *value;
+    pmix_status_t status = bootstrap_job_value(boot, BOOTSTRAP_KEY_SEGMENT, node, &value);
+    if (status != PMIX_SUCCESS)
+        return base_error(NCCLX_ERR_BOOTSTRAP, "the launcher does not offer shared memory on node %s: %s", node, PMIx_Error_string(status));
+    const char *text = bootstrap_value_text(value);
+    *where = base_strdup(AREA_BOOTSTRAP, text ? text : "");
+    PMIX_VALUE_RELEASE(value);
+    return *where ? NCCLX_SUCCESS : base_error(NCCLX_ERR_NO_MEM, "no memory for the place of shared memory");
+}
+
+/* Each daemon knows of its own memory only. */
+static int pass_on(struct bootstrap *boot)
+{
+    char *where;
+    int error = find_launchers(boot, boot->rt->job.node_name, &where);
+    if (error) return error;
+    error = bootstrap_put(boot->rt, BOOTSTRAP_KEY_NEIGHBOUR, where, strlen(where));
+    base_free(AREA_BOOTSTRAP, where);
+    return error ? error : bootstrap_commit(boot->rt);
+}
+
 int bootstrap_segment_offer(struct bootstrap *boot)
 {
     const struct base_job *job = &boot->rt->job;
     char name[NAME_BYTES], where[NAME_BYTES * 2];
-    if (job->own_launcher || job->local_rank != 0 || job->size == 1) return NCCLX_SUCCESS;
+    if (job->local_rank != 0 || job->size == 1) return NCCLX_SUCCESS;
+    if (job->own_launcher) return job->local_size < job->size ? pass_on(boot) : NCCLX_SUCCESS;
     int error = make_memory(&boot->segment, name, sizeof name);
     if (!error) error = base_process_own_fd(boot->segment);
     if (error) return error;
@@ -93,18 +118,12 @@ int bootstrap_segment_open(char *where, int holder, int *fd)
                       who);
 }
 
-/* The launcher's memory on a node. */
-static int open_launchers(struct bootstrap *boot, const char *node, int *fd)
+static int open_launchers(struct bootstrap *boot, int *fd)
 {
-    pmix_value_t *value;
-    pmix_status_t status = bootstrap_job_value(boot, BOOTSTRAP_KEY_SEGMENT, node, &value);
-    if (status != PMIX_SUCCESS)
-        return base_error(NCCLX_ERR_BOOTSTRAP, "the launcher does not offer shared memory on node %s: %s", node, PMIx_Error_string(status));
-    const char *text = bootstrap_value_text(value);
-    char *where = base_strdup(AREA_BOOTSTRAP, text ? text : "");
-    PMIX_VALUE_RELEASE(value);
-    if (!where) return base_error(NCCLX_ERR_NO_MEM, "no memory for the place of shared memory");
-    int error = bootstrap_segment_open(where, -1, fd);
+    char *where;
+    int error = find_launchers(boot, boot->rt->job.node_name, &where);
+    if (error) return error;
+    error = bootstrap_segment_open(where, -1, fd);
     base_free(AREA_BOOTSTRAP, where);
     return error;
 }
@@ -113,7 +132,8 @@ static int open_ranks(struct ncclx_rt *rt, int holder, int *fd)
 {
     void *where;
     size_t bytes;
-    int error = bootstrap_get(rt, holder, BOOTSTRAP_KEY_SEGMENT, &where, &bytes, OFFER_TIMEOUT_MS);
+    const char *key = rt->job.own_launcher ? BOOTSTRAP_KEY_NEIGHBOUR : BOOTSTRAP_KEY_SEGMENT;
+    int error = bootstrap_get(rt, holder, key, &where, &bytes, OFFER_TIMEOUT_MS);
     if (error) return error;
     error = bootstrap_segment_open(where, holder, fd);
     base_free(AREA_BOOTSTRAP, where);
@@ -125,7 +145,7 @@ int bootstrap_node_segment(struct ncclx_rt *rt, int *fd)
     struct bootstrap *boot = rt->bootstrap;
     char name[NAME_BYTES];
     if (!boot || (rt->job.size == 1 && !rt->job.own_launcher)) return make_memory(fd, name, sizeof name);
-    if (rt->job.own_launcher) return open_launchers(boot, rt->job.node_name, fd);
+    if (rt->job.own_launcher) return open_launchers(boot, fd);
     if (boot->segment < 0) return open_ranks(rt, rt->job.local_ranks[0], fd);
     *fd = fcntl(boot->segment, F_DUPFD_CLOEXEC, 3);
     return *fd < 0 ? base_error(NCCLX_ERR_LIMIT, "no descriptor for shared memory: %s; raise ulimit -n", strerror(errno)) : NCCLX_SUCCESS;
@@ -133,14 +153,9 @@ int bootstrap_node_segment(struct ncclx_rt *rt, int *fd)
 
 int bootstrap_segment_of(struct ncclx_rt *rt, int rank, int *fd)
 {
-    const struct bootstrap_nodes *nodes;
     const int *ranks;
-    int node, count;
+    int count;
     if (base_job_local_index(&rt->job, rank) >= 0) return bootstrap_node_segment(rt, fd);
     int error = bootstrap_node_ranks(rt, rank, &ranks, &count);
-    if (error) return error;
-    if (!rt->job.own_launcher) return open_ranks(rt, ranks[0], fd);
-    error = bootstrap_node_of(rt, rank, &node);
-    if (!error) error = bootstrap_nodes_get(rt->bootstrap, &nodes);
-    return error ? error : open_launchers(rt->bootstrap, nodes->node[node].name, fd);
+    return error ? error : open_ranks(rt, ranks[0], fd);
 }

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -107,10 +108,14 @@ static int start_server(struct daemon *daemon)
                                                 .trouble = on_server_trouble,
                                                 .failed = on_server_failed};
     const struct message_launch *launch = &daemon->launch;
-    char segment[64];
-    daemon->segment_fd = memfd_create("ncclx-segment", MFD_CLOEXEC);
+    char segment[128], name[64];
+    uint64_t token[2]; /* where another host has the same process number the name is not the same */
+    if (getrandom(token, sizeof token, 0) != sizeof token)
+        return base_error(NCCLX_ERR_LIMIT, "no random numbers: %s", strerror(errno));
+    snprintf(name, sizeof name, "ncclx-%016llx%016llx", (unsigned long long)token[0], (unsigned long long)token[1]);
+    daemon->segment_fd = memfd_create(name, MFD_CLOEXEC);
     if (daemon->segment_fd < 0) return base_error(NCCLX_ERR_LIMIT, "no shared memory can be made: %s", strerror(errno));
-    snprintf(segment, sizeof segment, "/proc/%d/fd/%d", (int)getpid(), daemon->segment_fd);
+    snprintf(segment, sizeof segment, "/proc/%d/fd/%d %s", (int)getpid(), daemon->segment_fd, name);
     struct server_options options = {.launch = launch,
                                      .oversubscribed = launch->oversubscribed,
                                      .scratch = daemon->scratch,

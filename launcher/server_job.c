@@ -50,32 +50,58 @@ static void settle(struct pending *pending, pmix_status_t status)
     if (status != PMIX_SUCCESS) on_done(status, pending);
 }
 
+/* Ranks by node, in the order of nodes: those of node n are rank[first[n]] .. rank[first[n + 1] - 1]. */
+struct roster {
+    int *first, *rank;
+};
+
+static void release_roster(struct roster *roster)
+{
+    base_free(AREA_LAUNCHER, roster->first);
+    base_free(AREA_LAUNCHER, roster->rank);
+}
+
+static int make_roster(const struct message_launch *launch, struct roster *roster)
+{
+    roster->first = base_calloc(AREA_LAUNCHER, (size_t)launch->node_count + 2, sizeof *roster->first);
+    roster->rank = base_calloc(AREA_LAUNCHER, (size_t)launch->rank_count + 1, sizeof *roster->rank);
+    if (!roster->first || !roster->rank) {
+        release_roster(roster);
+        return base_error(NCCLX_ERR_NO_MEM, "memory is short for the map of the job");
+    }
+    int *next = roster->first + 1; /* of each node, while it is filled; then the first of the one after it */
+    for (int i = 0; i < launch->rank_count; i++) next[launch->ranks[i].node + 1]++;
+    for (int node = 0; node < launch->node_count; node++) next[node + 1] += next[node];
+    for (int i = 0; i < launch->rank_count; i++) roster->rank[next[launch->ranks[i].node]++] = i;
+    return NCCLX_SUCCESS;
+}
+
+static int count_on(const struct roster *roster, int node)
+{
+    return roster->first[node + 1] - roster->first[node];
+}
+
 /* The names of the nodes, and the ranks of each node, as PMIx wants them: "a,b" and "0,1;2,3". It knows no node without
  * ranks. */
-static int list_nodes(const struct message_launch *launch, char **nodes, char **ranks)
+static int list_nodes(const struct message_launch *launch, const struct roster *roster, char **nodes, char **ranks)
 {
-    size_t name_bytes = 1;
+    size_t name_bytes = 1, name_used = 0, used = 0;
     for (int i = 0; i < launch->node_count; i++) name_bytes += strlen(launch->nodes[i]) + 1;
     size_t rank_bytes = (size_t)launch->rank_count * 8 + (size_t)launch->node_count + 1;
     char *names = base_calloc(AREA_LAUNCHER, name_bytes, 1), *lists = base_calloc(AREA_LAUNCHER, rank_bytes, 1);
-    size_t name_used = 0, used = 0;
     if (!names || !lists) {
         base_free(AREA_LAUNCHER, names);
         base_free(AREA_LAUNCHER, lists);
         return base_error(NCCLX_ERR_NO_MEM, "memory is short for the map of the job");
     }
     for (int node = 0; node < launch->node_count; node++) {
-        bool first = true;
-        for (int rank = 0; rank < launch->rank_count; rank++) {
-            if (launch->ranks[rank].node != node) continue;
-            if (first) {
-                name_used += (size_t)snprintf(names + name_used, name_bytes - name_used, "%s%s", name_used ? "," : "",
-                                              launch->nodes[node]);
-                if (used) lists[used++] = ';';
-            }
-            used += (size_t)snprintf(lists + used, rank_bytes - used, "%s%d", first ? "" : ",", rank);
-            first = false;
-        }
+        if (count_on(roster, node) == 0) continue;
+        name_used += (size_t)snprintf(names + name_used, name_bytes - name_used, "%s%s", name_used ? "," : "",
+                                      launch->nodes[node]);
+        if (used) lists[used++] = ';';
+        for (int i = roster->first[node]; i < roster->first[node + 1]; i++)
+            used += (size_t)snprintf(lists + used, rank_bytes - used, "%s%d", i == roster->first[node] ? "" : ",",
+                                     roster->rank[i]);
     }
     *nodes = names;
     *ranks = lists;
@@ -111,13 +137,6 @@ static void add_array(struct facts *facts, const char *key, pmix_info_t *list, s
     add_fact(facts, key, &array, PMIX_DATA_ARRAY); /* copies */
 }
 
-static int local_size(const struct message_launch *launch, int node)
-{
-    int count = 0;
-    for (int i = 0; i < launch->rank_count; i++) count += launch->ranks[i].node == node;
-    return count;
-}
-
 /* PMIX_RANK comes first in the array, or the values are not filed under the rank. */
 static void add_rank(struct facts *facts, const struct message_launch *launch, int rank)
 {
@@ -136,19 +155,19 @@ static void add_rank(struct facts *facts, const struct message_launch *launch, i
     for (size_t i = 0; i < own.count; i++) PMIX_INFO_DESTRUCT(&list[i]);
 }
 
-static void add_node(struct facts *facts, const struct server_options *options, int node)
+static void add_node(struct facts *facts, const struct server_options *options, int node, int ranks)
 {
     pmix_info_t list[4];
     struct facts own = {.list = list};
     add_text(&own, PMIX_HOSTNAME, options->launch->nodes[node]);
     add_number(&own, PMIX_NODEID, (uint32_t)node);
-    add_number(&own, PMIX_NODE_SIZE, (uint32_t)local_size(options->launch, node));
+    add_number(&own, PMIX_NODE_SIZE, (uint32_t)ranks);
     add_fact(&own, BOOTSTRAP_KEY_OVERSUBSCRIBED, &options->oversubscribed[node], PMIX_BOOL);
     add_array(facts, PMIX_NODE_INFO_ARRAY, list, own.count);
     for (size_t i = 0; i < own.count; i++) PMIX_INFO_DESTRUCT(&list[i]);
 }
 
-static void add_job(struct facts *facts, const struct server_options *options)
+static void add_job(struct facts *facts, const struct server_options *options, int ranks_here)
 {
     const struct message_launch *launch = options->launch;
     const char *temporary = getenv("TMPDIR");
@@ -157,8 +176,8 @@ static void add_job(struct facts *facts, const struct server_options *options)
     add_number(facts, PMIX_MAX_PROCS, (uint32_t)launch->rank_count);
     add_number(facts, PMIX_JOB_SIZE, (uint32_t)launch->rank_count);
     add_number(facts, PMIX_JOB_NUM_APPS, (uint32_t)launch->app_count);
-    add_number(facts, PMIX_NODE_SIZE, (uint32_t)local_size(launch, launch->node));
-    add_number(facts, PMIX_LOCAL_SIZE, (uint32_t)local_size(launch, launch->node));
+    add_number(facts, PMIX_NODE_SIZE, (uint32_t)ranks_here);
+    add_number(facts, PMIX_LOCAL_SIZE, (uint32_t)ranks_here);
     add_text(facts, PMIX_TMPDIR, temporary && *temporary == '/' ? temporary : "/tmp");
     add_text(facts, PMIX_NSDIR, options->scratch);
     add_text(facts, BOOTSTRAP_KEY_LAUNCHER, PACKAGE_VERSION);
@@ -168,10 +187,10 @@ static void add_job(struct facts *facts, const struct server_options *options)
 }
 
 /* The maps as PMIx' regular expressions. */
-static int add_maps(struct facts *facts, const struct message_launch *launch)
+static int add_maps(struct facts *facts, const struct message_launch *launch, const struct roster *roster)
 {
     char *nodes = NULL, *ranks = NULL, *node_map = NULL, *rank_map = NULL;
-    int code = list_nodes(launch, &nodes, &ranks);
+    int code = list_nodes(launch, roster, &nodes, &ranks);
     if (code) return code;
     pmix_status_t status = PMIx_generate_regex(nodes, &node_map);
     if (status == PMIX_SUCCESS) status = PMIx_generate_ppn(ranks, &rank_map);
@@ -186,38 +205,45 @@ static int add_maps(struct facts *facts, const struct message_launch *launch)
     return status == PMIX_SUCCESS ? NCCLX_SUCCESS : server_error(status, "write the map of the job");
 }
 
-static void register_clients(const struct message_launch *launch, struct pending *pending)
+static void register_clients(const struct message_launch *launch, const struct roster *roster, struct pending *pending)
 {
-    for (int rank = 0; rank < launch->rank_count; rank++) {
+    for (int i = roster->first[launch->node]; i < roster->first[launch->node + 1]; i++) {
         pmix_proc_t proc;
-        if (launch->ranks[rank].node != launch->node) continue;
-        PMIX_LOAD_PROCID(&proc, launch->job, (pmix_rank_t)rank);
+        PMIX_LOAD_PROCID(&proc, launch->job, (pmix_rank_t)roster->rank[i]);
         add_pending(pending);
         settle(pending, PMIx_server_register_client(&proc, geteuid(), getegid(), NULL, on_done, pending));
     }
 }
 
-int server_register_job(const struct server_options *options)
+static int register_all(const struct server_options *options, const struct roster *roster, struct facts *facts)
 {
     const struct message_launch *launch = options->launch;
     struct pending pending = {.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
-    struct facts facts = {.count = 0};
-    PMIX_INFO_CREATE(facts.list, (size_t)launch->rank_count + (size_t)launch->node_count + 16);
-    if (!facts.list) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the description of the job");
+    int here = count_on(roster, launch->node), code = add_maps(facts, launch, roster);
+    if (code) return code;
+    add_job(facts, options, here);
+    for (int node = 0; node < launch->node_count; node++)
+        if (count_on(roster, node) > 0) add_node(facts, options, node, count_on(roster, node));
+    for (int rank = 0; rank < launch->rank_count; rank++) add_rank(facts, launch, rank);
+    add_pending(&pending);
+    settle(&pending, PMIx_server_register_nspace(launch->job, here, facts->list, facts->count, on_done, &pending));
+    register_clients(launch, roster, &pending);
+    await(&pending); /* the facts must stay until the callbacks came */
+    return pending.status == PMIX_SUCCESS ? NCCLX_SUCCESS : server_error(pending.status, "register the job");
+}
+
+int server_register_job(const struct server_options *options)
+{
+    const struct message_launch *launch = options->launch;
     size_t room = (size_t)launch->rank_count + (size_t)launch->node_count + 16;
-    int code = add_maps(&facts, launch);
-    if (!code) {
-        add_job(&facts, options);
-        for (int node = 0; node < launch->node_count; node++)
-            if (local_size(launch, node) > 0) add_node(&facts, options, node);
-        for (int rank = 0; rank < launch->rank_count; rank++) add_rank(&facts, launch, rank);
-        add_pending(&pending);
-        settle(&pending, PMIx_server_register_nspace(launch->job, local_size(launch, launch->node), facts.list,
-                                                     facts.count, on_done, &pending));
-        register_clients(launch, &pending);
-        await(&pending); /* the facts must stay until the callbacks came */
-    }
+    struct facts facts = {.count = 0};
+    struct roster roster;
+    int code = make_roster(launch, &roster);
+    if (code) return code;
+    PMIX_INFO_CREATE(facts.list, room);
+    code = facts.list ? register_all(options, &roster, &facts)
+                      : base_error(NCCLX_ERR_NO_MEM, "memory is short for the description of the job");
     PMIX_INFO_FREE(facts.list, room);
-    if (!code && pending.status != PMIX_SUCCESS) code = server_error(pending.status, "register the job");
+    release_roster(&roster);
     return code;
 }

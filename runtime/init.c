@@ -175,12 +175,13 @@ static int drain(struct ncclx_rt *rt)
 }
 
 /* After the barrier no rank needs another one's progress any more, except for the barrier's own last messages; those
- * who wait for them take them in. */
+ * who wait for them take them in. Ranks of several nodes meet at the process manager: messages may not reach all. */
 static int finish_communication(struct ncclx_rt *rt)
 {
     int error = drain(rt);
     if (!error) error = coll_check_call(rt->world, "ncclx_finalize", COLL_CALL_FINALIZE, 0, NCCLX_SUCCESS);
-    if (!error && rt->job.size > 1) error = coll_barrier(rt->world);
+    if (!error && rt->job.local_size < rt->job.size) error = bootstrap_fence(rt);
+    else if (!error && rt->job.size > 1) error = coll_barrier(rt->world);
     return error ? error : drain(rt);
 }
 

@@ -20,4 +20,18 @@ like "and the user is told who has not come" "ranks on d have not come" "$err"
 asks "a rank ends the job for another's sake" 5 abort
 like "and says whose" "rank 7 on d .*code 5: enough \(asked for the end of rank 0\)" "$err"
 
+# What is one kernel to them is one node's memory to ranks of several hosts; elsewhere they meet at the daemons, which is enough to begin and end.
+four="--rsh-agent $top_srcdir/tests/agent -H a,b,c,d --tree-radix 2 --map-by node"
+job "ranks of hosts under one kernel exchange messages" 0 $four -n 8 "$mp/life"
+job "keys, nodes and memory of six ranks on four hosts" 0 $four -n 6 "$mp/keys"
+far=$scratch/far
+printf '#!/bin/sh\nshift\nexec unshare --pid --fork --mount-proc --kill-child sh -c "$*"\n' >"$far"
+chmod +x "$far"
+if unshare --pid --fork --mount-proc true 2>/dev/null; then
+    job "ranks of hosts that see nothing of each other begin and end" 0 --rsh-agent "$far" -H a,b --map-by node -n 4 "$top_builddir/examples/hello"
+    is "all of them" 4 "$(grep -c hello <<<"$out")"
+else
+    skip "ranks of hosts that see nothing of each other begin and end" "no namespaces of processes can be made here"
+fi
+
 done_testing
