@@ -3,6 +3,7 @@
 
 #include "launcher/front.h"
 
+#include "launcher/front_mpir.h"
 #include "launcher/front_progress.h"
 #include "launcher/report.h"
 #include "runtime/base/base.h"
@@ -24,8 +25,10 @@ static int on_started(struct front *front, const struct frame *frame)
     front->started += (int)count;
     if (front->options.verbose) front_say("%d of %d ranks started", front->started, front->map.rank_count);
     front_progress_ranks(front->progress, front->started, front->map.rank_count);
-    if (front->started == front->map.rank_count)
+    if (count > 0 && front->started == front->map.rank_count) { /* a host may have no ranks */
+        front_mpir_publish(front);
         front_display(front, front->nodes, front->node_count, front->options.display & OPTIONS_PIDS, false);
+    }
     return frame_read_all(&reader) ? NCCLX_SUCCESS : message_malformed(frame);
 }
 
@@ -74,10 +77,11 @@ static int on_aborted(struct front *front, const struct frame *frame)
     int abort_code = (int)frame_get_u32(&reader);
     const char *message = frame_get_text(&reader);
     if (!frame_read_all(&reader) || rank >= (uint32_t)front->map.rank_count) return message_malformed(frame);
-    snprintf(text, sizeof text, "rank %u on %s (pid %d) aborted the job with code %d%s%.700s", rank, front_node_name(front, (int)rank),
-             (int)front->pids[rank], abort_code, message && *message ? ": " : "", message ? message : "");
+    snprintf(text, sizeof text, "rank %u on %s (pid %d) aborted the job with code %d%s%.700s", rank,
+             front_node_name(front, (int)rank), (int)front->pids[rank], abort_code, message && *message ? ": " : "",
+             message ? message : "");
     front_fail_job(front, (abort_code & 0xff) ? (abort_code & 0xff) : 1,
-               text); /* an exit status has 8 bits; an abort is never a success */
+                   text); /* an exit status has 8 bits; an abort is never a success */
     return NCCLX_SUCCESS;
 }
 

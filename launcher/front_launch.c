@@ -4,6 +4,7 @@
 #include "launcher/front.h"
 
 #include "launcher/environment.h"
+#include "launcher/front_mpir.h"
 #include "runtime/base/base.h"
 
 #include <stdio.h>
@@ -182,5 +183,6 @@ int front_launch(struct front *front)
     if ((code = front_open_output(front))) return code;
     front_display(front, front->nodes, front->node_count, front->options.display & ~(unsigned)OPTIONS_PIDS, false);
     front->running = front->map.rank_count;
+    if (MPIR_being_debugged) setenv("NCCLX_DEBUG_WAIT", "all", 0);
     return send_order(front);
 }

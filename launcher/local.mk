@@ -49,6 +49,7 @@ launcher_ncclxrun_SOURCES = $(wiring_sources) \
 	launcher/front_frames.c \
 	launcher/front_hosts.c \
 	launcher/front_map.c \
+	launcher/front_mpir.c launcher/front_mpir.h \
 	launcher/front_progress.c launcher/front_progress.h \
 	launcher/front_launch.c \
 	launcher/front_signals.c \

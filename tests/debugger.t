@@ -54,6 +54,21 @@ waits 20 says "rank 1 on .* is process [0-9]+"
 is "the process of each rank is told" 2 "$(grep -c 'rank [01] on .* is process [0-9]* (.*life)' "$scratch/err")"
 debug "$(sed -n 's/.*rank 0 on .* is process \([0-9]*\).*/\1/p' "$scratch/err")" backtrace
 like "and can be attached to" "main" "$(cat "$scratch/gdb")"
+debug "$(pgrep -P "$launcher" -x ncclxrun)" 'print MPIR_proctable_size' 'print MPIR_proctable[1]' 'print MPIR_debug_state'
+like "a parallel debugger finds them in the launcher's memory" "= 2.*host_name = .*\"$(uname -n)\".*executable_name = .*life\".*pid = $(sed -n 's/.*rank 1 on .* is process \([0-9]*\).*/\1/p' "$scratch/err")}.*= 1" \
+    "$(tr '\n' ' ' <"$scratch/gdb")"
 kill -TERM "$launcher"
 finish "while it runs" 143
+
+# Started by such a debugger, the launcher has ranks wait for it.
+new_mark
+cat >"$scratch/alive" <<EOS
+sleep 2
+for at in \$(grep -lzsxF "TMPDIR=$mark" /proc/[0-9]*/environ); do readlink "\${at%environ}exe"; done | grep -cx "$(realpath "$life")" | sed 's/^/alive: /'
+EOS
+TMPDIR=$mark timeout -k 5 60 gdb -batch -ex 'break main' -ex run -ex 'set var MPIR_being_debugged = 1' -ex 'break MPIR_Breakpoint' -ex continue \
+    -ex 'print *MPIR_proctable@MPIR_proctable_size' -ex "shell sh '$scratch/alive'" -ex kill --args "$top_builddir/launcher/ncclxrun" -n 2 "$life" >"$scratch/out" 2>&1 </dev/null
+like "a launcher in a debugger stops when all ranks run" "Breakpoint 2, .*MPIR_Breakpoint.*pid = [0-9]+}.*pid = [0-9]+}" "$(tr '\n' ' ' <"$scratch/out")"
+is "and they wait for it" "alive: 2" "$(grep alive: "$scratch/out")"
+nothing_left "and nothing is left when it is killed"
 done_testing

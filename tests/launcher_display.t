@@ -82,4 +82,6 @@ like "tells the call" "rank 1 on [^:]*: in ncclx_recv" "$err"
 is "and says of no rank that it is elsewhere" 0 "$(said 'not in the library')"
 job "--display pids" 0 "${many[@]}" --host a:1,b:1 --display pids -n 2 sh -c 'echo $PMIX_RANK $$; sleep 1'
 is "names processes" "$(sort <<<"$out")" "$(sed -n 's/.*rank \([01]\) on [ab] is process \([0-9]*\).*/\1 \2/p' <<<"$err" | sort)"
+job "--display pids with a host that has no ranks" 0 "${many[@]}" --host a:1,b:1 --display pids -n 1 sleep 1
+is "names each process once" 1 "$(said 'is process')"
 done_testing
