@@ -32,6 +32,12 @@ int bootstrap_put(struct ncclx_rt *rt, const char *key, const void *value, size_
 int bootstrap_commit(struct ncclx_rt *rt);
 /* Waits at most timeout_ms for rank's value; *value is to be freed with base_free(AREA_BOOTSTRAP, ...). ERR_TIMEOUT, ERR_BOOTSTRAP. */
 int bootstrap_get(struct ncclx_rt *rt, int rank, const char *key, void **value, size_t *bytes, int timeout_ms);
+/* The same without waiting: ask, look now and then, and leave it when the answer is not wanted any more. The look that says true has
+ * freed it. ERR_BOOTSTRAP: the rank has no such key, or 60 s have passed. */
+struct bootstrap_fetch;
+int bootstrap_fetch(struct ncclx_rt *rt, int rank, const char *key, struct bootstrap_fetch **fetch);
+bool bootstrap_fetched(struct bootstrap_fetch *fetch, int *code, void **value, size_t *bytes);
+void bootstrap_fetch_leave(struct bootstrap_fetch *fetch);
 /* A descriptor of the memory that all ranks of this node share (anonymous, no name in a file system): the launcher's, or the first
  * local rank's. The caller sizes it (all ranks compute the same size) and closes it. ERR_UNREACHABLE says why it cannot be opened. */
 int bootstrap_node_segment(struct ncclx_rt *rt, int *fd);

@@ -111,6 +111,31 @@ static bool sleep_until_answered(struct bootstrap_call *call)
     return done;
 }
 
+static void take_answer(struct bootstrap_call *call, pmix_status_t *status, pmix_value_t **value)
+{
+    *status = call->status;
+    if (value) {
+        *value = call->value;
+        call->value = NULL;
+    }
+    bootstrap_call_drop(call);
+}
+
+bool bootstrap_call_poll(struct bootstrap_call *call, pmix_status_t *status, pmix_value_t **value)
+{
+    pthread_mutex_lock(&call->lock);
+    bool done = call->done;
+    pthread_mutex_unlock(&call->lock);
+    if (done) take_answer(call, status, value);
+    return done;
+}
+
+void bootstrap_call_leave(struct bootstrap_call *call, struct bootstrap *boot)
+{
+    call->next = boot->left;
+    boot->left = call;
+}
+
 int bootstrap_call_wait(struct bootstrap_call *call, struct bootstrap *boot, const char *what, uint64_t timeout_ns, pmix_status_t *status,
                         pmix_value_t **value)
 {
@@ -131,15 +156,9 @@ int bootstrap_call_wait(struct bootstrap_call *call, struct bootstrap *boot, con
     } while (!done && !error);
     base_wait_end(&wait);
     if (!done) {
-        call->next = boot->left;
-        boot->left = call;
+        bootstrap_call_leave(call, boot);
         return error;
     }
-    *status = call->status;
-    if (value) {
-        *value = call->value;
-        call->value = NULL;
-    }
-    bootstrap_call_drop(call);
+    take_answer(call, status, value);
     return NCCLX_SUCCESS;
 }

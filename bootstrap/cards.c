@@ -41,7 +41,7 @@ int bootstrap_commit(struct ncclx_rt *rt)
     return NCCLX_SUCCESS;
 }
 
-static int copy_value(const pmix_value_t *card, int rank, const char *key, void **value, size_t *bytes)
+int bootstrap_copy_value(const pmix_value_t *card, int rank, const char *key, void **value, size_t *bytes)
 {
     const void *from = NULL;
     size_t length = 0;
@@ -116,7 +116,7 @@ static int get(struct bootstrap *boot, int rank, const char *key, uint64_t timeo
         return base_error(NCCLX_ERR_TIMEOUT, "rank %d did not publish %s within %.3f s", rank, key, (double)timeout_ns / 1e9);
     if (status != PMIX_SUCCESS || !card)
         return base_error(NCCLX_ERR_BOOTSTRAP, "no key %s of rank %d: %s", key, rank, PMIx_Error_string(status));
-    int error = copy_value(card, rank, key, value, bytes);
+    int error = bootstrap_copy_value(card, rank, key, value, bytes);
     PMIX_VALUE_RELEASE(card);
     return error;
 }

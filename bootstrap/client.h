@@ -37,8 +37,15 @@ void bootstrap_call_drop(struct bootstrap_call *call);
  * asked for, is freed with PMIX_VALUE_RELEASE. TIMEOUT or ABORTED when no answer came. `what` names the wait in a dump. */
 int bootstrap_call_wait(struct bootstrap_call *call, struct bootstrap *boot, const char *what, uint64_t timeout_ns, pmix_status_t *status,
                         pmix_value_t **value);
+/* One look: false while there is no answer; else as bootstrap_call_wait ends. */
+bool bootstrap_call_poll(struct bootstrap_call *call, pmix_status_t *status, pmix_value_t **value);
+/* Nobody waits for it any more. */
+void bootstrap_call_leave(struct bootstrap_call *call, struct bootstrap *boot);
 /* After PMIx_Finalize. */
 void bootstrap_call_release(struct bootstrap *boot);
+
+/* The bytes of a card, with a zero behind them, to be freed with base_free(AREA_BOOTSTRAP, ...). */
+int bootstrap_copy_value(const pmix_value_t *card, int rank, const char *key, void **value, size_t *bytes);
 
 /* ---- What the server knows ------------------------------------------------------------------------------------ */
 

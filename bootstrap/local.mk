@@ -2,6 +2,7 @@ noinst_HEADERS += bootstrap/bootstrap.h
 libncclx_core_la_SOURCES += \
 	bootstrap/call.c \
 	bootstrap/cards.c \
+	bootstrap/fetch.c \
 	bootstrap/client.c bootstrap/client.h \
 	bootstrap/job.c \
 	bootstrap/nodes.c \
@@ -35,7 +36,8 @@ oob_sources = $(oob_core_sources) \
 	bootstrap/oob/interfaces.c \
 	bootstrap/oob/line.c \
 	bootstrap/oob/listen.c
-noinst_LTLIBRARIES += bootstrap/liboob.la
-bootstrap_liboob_la_SOURCES = $(oob_sources) bootstrap/oob/address.h bootstrap/oob/crypto.h bootstrap/oob/endpoint.h \
+libncclx_core_la_SOURCES += $(oob_sources) bootstrap/oob/address.h bootstrap/oob/crypto.h bootstrap/oob/endpoint.h \
 	bootstrap/oob/guests.h bootstrap/oob/oob.h bootstrap/oob/shake.h bootstrap/oob/tries.h
+noinst_LTLIBRARIES += bootstrap/liboob.la
+bootstrap_liboob_la_SOURCES =
 bootstrap_liboob_la_LIBADD = libncclx_core.la

@@ -97,9 +97,6 @@ void pml_post_control(struct pml_connection *connection, const struct pml_packet
     }
 }
 
-/* A stream is cut into pieces of this many bytes at most, so that small packets pass between them. */
-#define STREAM_PIECE ((size_t)16384)
-
 static int drain_streams(struct pml_connection *connection)
 {
     int events = 0;
@@ -108,9 +105,9 @@ static int drain_streams(struct pml_connection *connection)
         struct protocol_send *send = &request->u.send.core;
         uint64_t offset = send->stream.moved;
         struct pml_packet packet = {.kind = PROTOCOL_DATA, .context = send->receive, .u.word[0] = offset};
-        size_t room = connection->payload_max;
+        size_t room = connection->stream_piece;
         struct protocol_send before = *send;
-        size_t bytes = protocol_stream_next(send, room < STREAM_PIECE ? room : STREAM_PIECE);
+        size_t bytes = protocol_stream_next(send, room);
         struct pml_payload payload = {.first = (const char *)request->u.send.buffer + offset, .first_bytes = bytes};
         if (!connection->transport->post(connection, &packet, &payload)) {
             *send = before;

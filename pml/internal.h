@@ -25,7 +25,9 @@ struct pml_connection {
     const struct transport *transport;
     void *channel; /* the transport's */
     struct protocol_route route;
-    size_t payload_max; /* largest payload of one packet */
+    size_t payload_max;        /* largest payload of one packet */
+    size_t stream_piece;       /* and of one of a stream */
+    size_t announce_threshold; /* receives from it announce themselves from this size on */
     bool probed;        /* route.can_read and can_write are known */
     bool hold_sent;
     bool reported; /* a breach of the protocol was logged */
@@ -132,6 +134,7 @@ struct pml {
     bool holding;  /* some peer was told HOLD */
     bool draining; /* the self transport may deliver */
     size_t announce_threshold;
+    unsigned turn; /* of polls */
     struct pml_request **slab;
     uint32_t slabs, slabs_room;
     struct pml_request *free_requests;
@@ -145,11 +148,12 @@ struct pml {
     } am[AM_IDS];
     struct pml_counters counters;
     struct shm *shm;           /* null: no other process can be reached by it */
+    struct tcp *tcp;           /* alike */
     struct pml_memory *memory; /* pml_mem_alloc's */
     struct pml_exposed *exposed;
 };
 
-extern const struct transport transport_self, transport_shm;
+extern const struct transport transport_self, transport_shm, transport_tcp;
 
 /* base_poll_fn: one look at all transports. */
 int pml_poll(void *arg);
@@ -241,8 +245,8 @@ void pml_announcement_put(struct pml_connection *connection, struct protocol_ann
 /* receive.c */
 void pml_receive_deliver(struct pml_request *request, struct pml_connection *connection, enum protocol_kind kind,
                          int source, int tag, const void *data, size_t bytes, uint64_t send, uint64_t address);
-void pml_receive_data(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet,
-                      const void *data, size_t bytes);
+void pml_receive_data(struct pml_connection *connection, const struct pml_packet *packet, const void *data,
+                      size_t bytes);
 void pml_receive_filled(struct pml *pml, struct pml_connection *connection, struct pml_space_state *space,
                         struct pml_peer *peer, const struct pml_packet *packet);
 void pml_receive_withdrawn(struct pml *pml, struct pml_connection *connection, uint64_t name);
@@ -254,6 +258,9 @@ void pml_hold_release(struct pml *pml, size_t bytes);
 void pml_held_deliver(struct pml *pml, struct pml_comm *comm);
 void pml_held_release(struct pml *pml);
 void pml_send_simple(struct pml_connection *connection, enum protocol_kind kind, uint64_t context);
+
+/* tcp/tcp.c: nothing waits for room in a socket. */
+bool tcp_drained(const struct pml *pml);
 
 /* region.c */
 bool pml_exposes(struct pml *pml, uint64_t address, size_t bytes);

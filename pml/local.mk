@@ -31,5 +31,10 @@ pml_sources = \
 	pml/shm/segment.c pml/shm/segment.h \
 	pml/shm/serve.c pml/shm/serve.h \
 	pml/shm/shm.c pml/shm/shm.h \
-	pml/shm/wake.c
+	pml/shm/wake.c \
+	pml/tcp/card.c \
+	pml/tcp/meet.h \
+	pml/tcp/open.c \
+	pml/tcp/stream.c \
+	pml/tcp/tcp.c pml/tcp/tcp.h
 libncclx_core_la_SOURCES += $(pml_sources)

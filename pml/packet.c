@@ -210,7 +210,7 @@ void pml_packet_arrived(struct pml *pml, struct pml_connection *connection, cons
         pml_send_cleared(pml, connection, packet->context, packet->u.word[0]);
         break;
     case PROTOCOL_DATA:
-        pml_receive_data(pml, connection, packet, payload, bytes);
+        pml_receive_data(connection, packet, payload, bytes);
         break;
     case PROTOCOL_FINISHED:
         pml_send_finished(pml, connection, packet->context);

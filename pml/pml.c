@@ -2,16 +2,22 @@
 #include "bootstrap/bootstrap.h"
 #include "pml/internal.h"
 #include "pml/shm/shm.h"
+#include "pml/tcp/tcp.h"
 
 #include <string.h>
 #include <unistd.h>
 
-static const struct transport *const transports[] = {&transport_self, &transport_shm};
+static const struct transport *const transports[] = {&transport_self, &transport_shm, &transport_tcp};
+
+/* A look at sockets is a system call, at shared memory some loads: so many of these to one of those. */
+#define TCP_EVERY 8
 
 int pml_poll(void *arg)
 {
     struct pml *pml = arg;
     int events = pml->shm ? transport_shm.poll(pml) : 0;
+    if (unlikely(pml->tcp != NULL) && !events && (!pml->shm || ++pml->turn % TCP_EVERY == 0))
+        events = transport_tcp.poll(pml);
     if (unlikely(pml->busy != NULL)) events += pml_backlog_drain(pml);
     return events;
 }
@@ -44,10 +50,18 @@ static int check_wanted(const struct ncclx_rt *rt)
             known = known || (strlen(transports[i]->name) == length && !strncmp(at, transports[i]->name, length));
         if (!known)
             return base_error(NCCLX_ERR_CONFIG,
-                              "NCCLX_TRANSPORTS=%s: there is no transport \"%.*s\"; there are self and shm", list,
+                              "NCCLX_TRANSPORTS=%s: there is no transport \"%.*s\"; there are self, shm and tcp", list,
                               (int)length, at);
     }
     return NCCLX_SUCCESS;
+}
+
+/* Ranks of other nodes may still be under the same kernel, which shm finds out by trying; the sockets are there in case. */
+static bool wants_tcp(const struct pml *pml)
+{
+    const struct ncclx_rt *rt = pml->rt;
+    return rt->bootstrap && rt->job.size > 1 && is_wanted(rt, "tcp") &&
+           (rt->job.local_size < rt->job.size || !is_wanted(rt, "shm") || !pml->shm);
 }
 
 int pml_init_on(struct ncclx_rt *rt, int segment)
@@ -63,6 +77,7 @@ int pml_init_on(struct ncclx_rt *rt, int segment)
     pml->announce_threshold = SIZE_MAX;
     int error = shm_start(pml, segment);
     if (!error) error = check_wanted(rt);
+    if (!error && wants_tcp(pml)) error = tcp_start(pml);
     if (!error) pml->connection = base_calloc(AREA_PML, (size_t)connection_chunks(pml), sizeof *pml->connection);
     if (!error && !pml->connection)
         error = base_error(NCCLX_ERR_NO_MEM, "no memory for a job of %d ranks", rt->job.size);
@@ -106,6 +121,7 @@ void pml_finalize(struct ncclx_rt *rt)
         base_free(AREA_PML, pml->connection[i]);
     }
     base_free(AREA_PML, pml->connection);
+    tcp_stop(pml);
     shm_stop(pml);
     pml_memory_release(pml);
     pml_exposed_release(pml);
@@ -116,7 +132,7 @@ void pml_finalize(struct ncclx_rt *rt)
 
 bool pml_drained(struct ncclx_rt *rt)
 {
-    return !rt->pml->busy;
+    return !rt->pml->busy && tcp_drained(rt->pml);
 }
 
 /* ---- Connections ---------------------------------------------------------------------------------------------------
@@ -138,6 +154,7 @@ static int connection_make(struct pml *pml, int rank, struct pml_connection **co
         if (!*place) return base_error(NCCLX_ERR_NO_MEM, "no memory for the connection to rank %d", rank);
         (*place)->pml = pml;
         (*place)->rank = rank;
+        (*place)->announce_threshold = pml->announce_threshold;
     }
     *connection = *place;
     return NCCLX_SUCCESS;

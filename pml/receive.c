@@ -136,19 +136,35 @@ void pml_receive_deliver(struct pml_request *request, struct pml_connection *con
     act(request, action, data, send, address);
 }
 
-void pml_receive_data(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet,
-                      const void *data, size_t bytes)
+struct pml_request *pml_receive_place(struct pml_connection *connection, const struct pml_packet *packet, size_t bytes,
+                                      char **to, bool *last)
 {
-    struct pml_request *request = pml_request_named(pml, packet->context, false);
+    struct pml_request *request = pml_request_named(connection->pml, packet->context, false);
     uint64_t offset = packet->u.word[0];
     struct protocol_action action = {.error = NCCLX_ERR_TRANSPORT};
     if (request && request->connection == connection) action = protocol_data(&request->u.receive.core, offset, bytes);
     if (action.error) {
         pml_breach(connection, "it sent data that no receive waits for");
-        return;
+        return NULL;
     }
-    if (bytes) memcpy((char *)request->u.receive.buffer + offset, data, bytes);
-    if (action.complete) complete(request, NCCLX_SUCCESS);
+    *to = (char *)request->u.receive.buffer + offset;
+    *last = action.complete;
+    return request;
+}
+
+void pml_receive_landed(struct pml_request *request)
+{
+    complete(request, NCCLX_SUCCESS);
+}
+
+void pml_receive_data(struct pml_connection *connection, const struct pml_packet *packet, const void *data, size_t bytes)
+{
+    char *to;
+    bool last;
+    struct pml_request *request = pml_receive_place(connection, packet, bytes, &to, &last);
+    if (!request) return;
+    if (bytes) memcpy(to, data, bytes);
+    if (last) pml_receive_landed(request);
 }
 
 void pml_receive_filled(struct pml *pml, struct pml_connection *connection, struct pml_space_state *space,
@@ -213,7 +229,6 @@ static void announce(struct pml_request *request, uint32_t count)
 
 static int start(struct pml_space_state *space, void *buf, size_t bytes, int source, int tag, struct pml_request **out)
 {
-    struct pml *pml = space->comm->rt->pml;
     struct pml_request *request;
     int error = prepare(space, buf, bytes, source, tag, &request);
     if (unlikely(error)) return error;
@@ -233,7 +248,7 @@ static int start(struct pml_space_state *space, void *buf, size_t bytes, int sou
             return error;
         }
         announces = protocol_announces(&space->match, &request->peer->core, &request->u.receive.core,
-                                       pml->announce_threshold, &count);
+                                       request->peer->connection->announce_threshold, &count);
     }
     match_post(&space->match, request->peer ? &request->peer->core.match : NULL, &request->u.receive.core.match);
     if (unlikely(announces)) announce(request, count);

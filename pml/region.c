@@ -155,7 +155,8 @@ static int find_access(struct ncclx_rt *rt, struct region *region, const struct 
     }
     int error = pml_connection_to(rt->pml, region->base.peer, &region->connection);
     if (error) return error;
-    if (card->word[CARD_KIND] == CARD_SHAREABLE && rt->config.value[CONFIG_SHM_DIRECT].number) {
+    if (card->word[CARD_KIND] == CARD_SHAREABLE && region->connection->transport == &transport_shm &&
+        rt->config.value[CONFIG_SHM_DIRECT].number) {
         error = map_block(region, card);
         if (error || region->mapping) return error;
     }

@@ -13,6 +13,7 @@
 
 struct pml;
 struct pml_connection;
+struct pml_request;
 
 struct transport {
     const char *name;
@@ -37,6 +38,11 @@ struct transport {
 /* Both come from a peer and are gone when it returns. */
 void pml_packet_arrived(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet,
                         const void *payload, size_t bytes);
+/* For transports that bring the data of streams to its place themselves: where the `bytes` of a DATA packet go, and whether they are
+ * the last of the receive; pml_receive_landed completes it, once they are there. Null: nobody waits for them. */
+struct pml_request *pml_receive_place(struct pml_connection *connection, const struct pml_packet *packet, size_t bytes,
+                                      char **to, bool *last);
+void pml_receive_landed(struct pml_request *request);
 /* The buffer of a request that this peer names: of a send that waits for its receiver, or of an announced receive.
  * False: no such request (any more). */
 bool pml_request_buffer(struct pml_connection *connection, uint64_t name, bool is_send, void **buffer, size_t *bytes);

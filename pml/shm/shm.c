@@ -22,6 +22,8 @@
  * ones, 240 between far ones. */
 #define FAR_PACE 100u
 #define PACE_MAX 1000u /* more is an interruption */
+/* A stream is cut into pieces of this many bytes at most, so that small packets pass between them. */
+#define STREAM_PIECE ((size_t)16384)
 /* Packets taken from one peer before the others get their turn. */
 #define BURST 16
 /* With more peers than this their lines would only push each other out of the cache. */
@@ -121,6 +123,7 @@ static int shm_connect(struct pml *pml, struct pml_connection *connection)
     channel->connection = connection;
     connection->channel = channel;
     connection->payload_max = ring_payload_max(&channel->writer);
+    connection->stream_piece = connection->payload_max < STREAM_PIECE ? connection->payload_max : STREAM_PIECE;
     size_t limit = eager_limit(pml->rt);
     channel->eager_limit = limit < connection->payload_max ? limit : connection->payload_max;
     connection->route.eager_limit = channel->eager_limit;

@@ -12,7 +12,7 @@ static struct {
 
 const char *base_area_name(enum base_area area)
 {
-    static const char *const name[AREA_COUNT] = {"base", "bootstrap", "topo", "pml", "shm", "coll", "osc", "runtime", "launcher"};
+    static const char *const name[AREA_COUNT] = {"base", "bootstrap", "topo", "pml", "shm", "tcp", "coll", "osc", "runtime", "launcher"};
     return (unsigned)area < AREA_COUNT ? name[area] : "?";
 }
 

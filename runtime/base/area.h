@@ -12,6 +12,7 @@ enum base_area {
     AREA_TOPO,
     AREA_PML,
     AREA_SHM,
+    AREA_TCP,
     AREA_COLL,
     AREA_OSC,
     AREA_RUNTIME,

@@ -84,6 +84,9 @@ enum planted_bug {
     BUG_OOB_ONE_ADDRESS,       /* only the first address is tried */
     BUG_OOB_NO_PAUSE,          /* rounds follow each other at once */
     BUG_OOB_TRY_UNLIMITED,     /* a silent address is waited for until the end */
+    /* who opens a connection: pml/tcp/meet */
+    BUG_MEET_BOTH_KEPT,    /* each side keeps the connection that the other has opened */
+    BUG_MEET_BOTH_DROPPED, /* each side drops it */
     /* lanes: pml/dqplb */
     BUG_DQPLB_NO_MARKER,           /* a notice without markers on the lanes that carried plain writes */
     BUG_DQPLB_MARKER_OF_OTHERS,    /* an immediate of another put serves as a marker, and is not waited for */

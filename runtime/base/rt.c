@@ -3,6 +3,7 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -184,4 +185,12 @@ void base_agent_stop(struct ncclx_rt *rt)
     atomic_store_explicit(&rt->agent_stop, true, memory_order_release);
     pthread_join(rt->agent, NULL);
     rt->agent_running = false;
+}
+
+void base_rt_peer_lost(struct ncclx_rt *rt, int rank, const char *why)
+{
+    base_log(AREA_BASE, LOG_INFO, "rank %d is lost: %s", rank, why);
+    if (rt->lost_peer) return;
+    rt->lost_peer = rank + 1;
+    snprintf(rt->lost_why, sizeof rt->lost_why, "%s", why);
 }

@@ -43,6 +43,8 @@ struct ncclx_rt {
     atomic_bool aborting;         /* the job is being ended: waits return ERR_ABORTED */
     atomic_uint dump_requested;   /* counts requests to print what this rank waits for */
     atomic_uint dump_answered;    /* the last of them that a wait has answered */
+    int lost_peer;                /* job rank of the first one that was lost, plus one; 0: none */
+    char lost_why[256];
     struct base_wait *waiting;    /* waits in progress, newest first; null: the program computes */
     struct base_job job;
     struct base_config config;
@@ -79,6 +81,9 @@ static inline void base_rt_unlock(struct ncclx_rt *rt)
 {
     if (__builtin_expect(rt->threaded, 0)) pthread_mutex_unlock(&rt->lock);
 }
+
+/* A transport has lost a peer: from now on every wait that is not over ends with ERR_PROC_FAILED. The first one counts. */
+void base_rt_peer_lost(struct ncclx_rt *rt, int rank, const char *why);
 
 /* One round of all pollers. Returns events handled; 0 when called from inside itself. */
 static inline int base_progress(struct ncclx_rt *rt)

@@ -47,6 +47,8 @@ int base_wait_check(struct base_wait *wait)
     char text[512];
     if (atomic_load_explicit(&rt->aborting, memory_order_relaxed))
         return base_error(NCCLX_ERR_ABORTED, "%s: the job is being ended", wait->call);
+    if (rt->lost_peer)
+        return base_error(NCCLX_ERR_PROC_FAILED, "%s: rank %d is lost: %s", wait->call, rt->lost_peer - 1, rt->lost_why);
     uint64_t now = base_clock_ns();
     wait->checked_ns = now;
     if (!wait->idle_ns) wait->idle_ns = now;

@@ -1,0 +1,277 @@
+/* tcp.c - the transport over sockets: start, end, polling, sleeping. */
+#include "pml/tcp/tcp.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Two copies in the kernel and a system call each way cost more than a round trip of control packets from here on. */
+#define EAGER_LIMIT ((size_t)32768)
+/* Polls that find nothing between two looks at all sockets: one that something came from lately is asked each time. */
+#define LOOK_EVERY 8
+#define OPEN_LOOK_NS UINT64_C(200000)
+/* How long the end waits for peers to say that they have all they need. */
+#define BYE_NS UINT64_C(1000000000)
+
+/* ---- Watching sockets ---- */
+
+void tcp_watch(struct tcp_channel *channel)
+{
+    struct tcp *tcp = channel->connection->pml->tcp;
+    bool out = channel->out_begin != channel->out_end;
+    struct epoll_event event = {.events = (channel->heard_bye ? 0u : EPOLLIN) | (out ? EPOLLOUT : 0u),
+                                .data.ptr = channel};
+    if (epoll_ctl(tcp->epoll, EPOLL_CTL_MOD, channel->fd, &event) && errno == ENOENT)
+        (void)epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, channel->fd, &event);
+}
+
+static bool add_oob(struct tcp *tcp)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
+    tcp->epoll = epoll_create1(EPOLL_CLOEXEC);
+    return tcp->epoll >= 0 && !epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, oob_fd(tcp->oob), &event);
+}
+
+/* base_block_fn: sockets stay as they are, the next poll looks. */
+static void block(void *arg, uint64_t ns)
+{
+    const struct tcp *tcp = arg;
+    struct epoll_event event;
+    (void)epoll_wait(tcp->epoll, &event, 1, ns < 1000000 ? 1 : (int)(ns / 1000000));
+}
+
+/* ---- Start and end ---- */
+
+/* Strangers, and attempts of peers that were given up because ours won. */
+static void say(void *arg, const char *line)
+{
+    (void)arg;
+    base_log(AREA_TCP, LOG_INFO, "%s", line);
+}
+
+static int listen_here(struct tcp *tcp)
+{
+    struct ncclx_rt *rt = tcp->pml->rt;
+    struct oob_identity identity = {
+        .job = rt->job.id, .position = (uint32_t)rt->job.rank, .positions = (uint32_t)rt->job.size, .trust = OOB_CARDS};
+    struct oob_options options = {.say = say};
+    struct tcp_card card;
+    int error = oob_key_pair(identity.public_key, identity.private_key);
+    if (!error) error = oob_create(&identity, &options, &tcp->oob);
+    memcpy(card.key, identity.public_key, sizeof card.key);
+    oob_wipe(&identity, sizeof identity);
+    if (!error) error = oob_listen(tcp->oob);
+    if (!error && !add_oob(tcp)) error = base_error(NCCLX_ERR_LIMIT, "no descriptor for sockets: %s", strerror(errno));
+    if (!error) error = oob_addresses(tcp->oob, NULL, &card.addresses);
+    return error ? error : tcp_card_publish(rt, &card);
+}
+
+int tcp_start(struct pml *pml)
+{
+    struct tcp *tcp = base_calloc(AREA_TCP, 1, sizeof *tcp);
+    if (!tcp) return base_error(NCCLX_ERR_NO_MEM, "no memory");
+    tcp->pml = pml;
+    tcp->epoll = -1;
+    pml->tcp = tcp;
+    int error = listen_here(tcp);
+    if (error) {
+        tcp_stop(pml);
+        return error;
+    }
+    if (!pml->rt->block) {
+        pml->rt->block_arg = tcp;
+        pml->rt->block = block;
+    }
+    return NCCLX_SUCCESS;
+}
+
+static bool all_said_bye(struct tcp *tcp)
+{
+    bool all = true;
+    for (struct tcp_channel *channel = tcp->first; channel; channel = channel->next) {
+        if (channel->meet.state != MEET_OPEN || channel->lost) continue;
+        const struct pml_packet bye = {.kind = TCP_BYE};
+        const struct pml_payload none = {0};
+        channel->said_bye = channel->said_bye || tcp_send(channel, &bye, &none);
+        all = all && channel->said_bye && tcp_flush(channel) && channel->heard_bye;
+    }
+    return all;
+}
+
+/* A socket that is closed with something unread in it takes back what the peer has not read yet: so both say goodbye.
+ */
+static void say_bye(struct tcp *tcp)
+{
+    uint64_t until = base_clock_ns() + BYE_NS;
+    while (!all_said_bye(tcp) && base_clock_ns() < until && !atomic_load(&tcp->pml->rt->aborting)) {
+        for (struct tcp_channel *channel = tcp->first; channel; channel = channel->next)
+            if (channel->meet.state == MEET_OPEN && !channel->lost) tcp_receive(channel);
+        block(tcp, 1000000);
+    }
+}
+
+void tcp_stop(struct pml *pml)
+{
+    struct tcp *tcp = pml->tcp;
+    if (!tcp) return;
+    if (pml->rt->block_arg == tcp) pml->rt->block = NULL;
+    say_bye(tcp);
+    for (struct tcp_channel *channel; (channel = tcp->first);) {
+        tcp->first = channel->next;
+        if (channel->fd >= 0) close(channel->fd);
+        bootstrap_fetch_leave(channel->fetch);
+        base_free(AREA_TCP, channel->card);
+        base_free(AREA_TCP, channel->in);
+        base_free(AREA_TCP, channel->out);
+        base_free(AREA_TCP, channel);
+    }
+    if (tcp->oob) oob_destroy(tcp->oob);
+    if (tcp->epoll >= 0) close(tcp->epoll);
+    base_free(AREA_TCP, tcp);
+    pml->tcp = NULL;
+}
+
+void tcp_lost(struct tcp_channel *channel, const char *why)
+{
+    struct tcp *tcp = channel->connection->pml->tcp;
+    if (channel->lost) return;
+    channel->lost = true;
+    if (channel->out_begin != channel->out_end) tcp->pending--;
+    channel->out_begin = channel->out_end = 0;
+    if (channel->retry_ns) tcp->unsettled--;
+    channel->retry_ns = 0;
+    if (channel->attempt) oob_cancel(tcp->oob, channel->attempt);
+    channel->attempt = 0;
+    if (channel->fd >= 0) close(channel->fd);
+    channel->fd = -1;
+    if (tcp->hot == channel) tcp->hot = NULL;
+    base_rt_peer_lost(tcp->pml->rt, channel->connection->rank, why);
+}
+
+/* ---- Connections ---- */
+
+static int connect_to(struct pml *pml, struct pml_connection *connection)
+{
+    struct tcp *tcp = pml->tcp;
+    if (!tcp) return base_error(NCCLX_ERR_UNREACHABLE, "this rank has no tcp transport");
+    struct tcp_channel *channel = base_calloc(AREA_TCP, 1, sizeof *channel);
+    if (!channel) return base_error(NCCLX_ERR_NO_MEM, "no memory for the connection to rank %d", connection->rank);
+    int64_t wish = pml->rt->config.value[CONFIG_EAGER_LIMIT].number;
+    size_t limit = wish > 0 ? (size_t)wish : EAGER_LIMIT;
+    channel->connection = connection;
+    channel->fd = -1;
+    channel->meet.lower = pml->rt->job.rank < connection->rank;
+    channel->next = tcp->first;
+    tcp->first = channel;
+    connection->channel = channel;
+    connection->payload_max = TCP_PAYLOAD_MAX;
+    connection->stream_piece = TCP_PIECE_MAX;
+    connection->announce_threshold = SIZE_MAX; /* nobody could write there */
+    connection->route.eager_limit = limit < TCP_PAYLOAD_MAX ? limit : TCP_PAYLOAD_MAX;
+    connection->probed = true;
+    return NCCLX_SUCCESS;
+}
+
+/* Channels end with the transport, after their goodbyes. */
+static void disconnect(struct pml *pml, struct pml_connection *connection)
+{
+    (void)pml, (void)connection;
+}
+
+static bool eager(struct pml_connection *connection, uint64_t context, int source, int tag, const void *data,
+                  size_t bytes)
+{
+    const struct pml_packet packet = {.kind = PROTOCOL_EAGER, .context = context, .source = source, .tag = tag};
+    const struct pml_payload payload = {.first = data, .first_bytes = bytes};
+    return tcp_send(connection->channel, &packet, &payload);
+}
+
+static bool post(struct pml_connection *connection, const struct pml_packet *packet, const struct pml_payload *payload)
+{
+    return tcp_send(connection->channel, packet, payload);
+}
+
+/* Nobody but its owner reaches the memory of a process on another host. */
+static void probe(struct pml_connection *connection)
+{
+    (void)connection;
+}
+
+static int no_copy(const struct pml_connection *connection)
+{
+    return base_error(NCCLX_ERR_UNSUPPORTED, "the memory of rank %d is out of reach", connection->rank);
+}
+
+static int read_from(struct pml_connection *connection, void *to, uint64_t address, size_t bytes, uint64_t name)
+{
+    (void)to, (void)address, (void)bytes, (void)name;
+    return no_copy(connection);
+}
+
+static int write_to(struct pml_connection *connection, const void *from, uint64_t address, size_t bytes, uint64_t name)
+{
+    (void)from, (void)address, (void)bytes, (void)name;
+    return no_copy(connection);
+}
+
+/* ---- Progress ---- */
+
+static int look_at(struct tcp *tcp, const struct epoll_event *event)
+{
+    struct tcp_channel *channel = event->data.ptr;
+    if (!channel) return 0; /* oob's: looked at anyway */
+    if (channel->lost) return 0;
+    if (channel->meet.state == MEET_CONNECTED) {
+        tcp_greeting(channel);
+        return 1;
+    }
+    if (channel->meet.state != MEET_OPEN) return 0;
+    if (event->events & EPOLLOUT) tcp_flush(channel);
+    if (channel->lost || !(event->events & (EPOLLIN | EPOLLERR | EPOLLHUP))) return 0;
+    tcp->hot = channel;
+    return tcp_receive(channel);
+}
+
+static int look_at_all(struct tcp *tcp)
+{
+    struct epoll_event events[16];
+    int found = 0, count = epoll_wait(tcp->epoll, events, 16, 0);
+    bool strangers = false;
+    for (int i = 0; i < count; i++) {
+        strangers = strangers || !events[i].data.ptr;
+        found += look_at(tcp, &events[i]);
+    }
+    uint64_t now = base_clock_ns();
+    if (!strangers && !(tcp->unsettled && now - tcp->looked_ns > OPEN_LOOK_NS) && now < oob_deadline(tcp->oob))
+        return found;
+    tcp->looked_ns = now;
+    return found + tcp_open_poll(tcp, now);
+}
+
+static int poll_all(struct pml *pml)
+{
+    struct tcp *tcp = pml->tcp;
+    int events = tcp->hot ? tcp_receive(tcp->hot) : 0;
+    if (events || (tcp->hot && ++tcp->turn % LOOK_EVERY)) return events;
+    return look_at_all(tcp);
+}
+
+bool tcp_drained(const struct pml *pml)
+{
+    return !pml->tcp || !pml->tcp->pending;
+}
+
+const struct transport transport_tcp = {
+    .name = "tcp",
+    .connect = connect_to,
+    .disconnect = disconnect,
+    .eager = eager,
+    .post = post,
+    .probe = probe,
+    .read = read_from,
+    .write = write_to,
+    .poll = poll_all,
+};
