@@ -50,3 +50,7 @@ sim_tests += tests/sim/oob
 tests_sim_oob_SOURCES = tests/sim/oob.c $(oob_core_sources) $(SIM_ENGINE)
 tests_sim_oob_CPPFLAGS = $(SIM_CPPFLAGS)
 tests_sim_oob_LDADD = $(CORE_LIBS)
+
+sim_tests += tests/sim/meet
+tests_sim_meet_SOURCES = tests/sim/meet.c pml/tcp/meet.h $(SIM_ENGINE)
+tests_sim_meet_CPPFLAGS = $(SIM_CPPFLAGS)
