@@ -151,6 +151,7 @@ static void print_library(const char *purpose, const char *const *names, size_t 
 
 void info_transports(const struct base_config *config)
 {
+    static const char *const sodium[] = {SODIUM_SONAME};
     static const char *const verbs[] = {"libibverbs.so.1"};
     static const char *const cuda[] = {"libcuda.so.1"};
     /* Slurm changes the number with each release. */
@@ -161,7 +162,9 @@ void info_transports(const struct base_config *config)
     printf("shm, between ranks of this node:\n");
     print_segments(config->value[CONFIG_SHM_DIRECT].number);
     print_cma(config->value[CONFIG_SHM_CMA].number);
+    printf("tcp, between nodes: sockets\n");
     printf("libraries:\n");
+    print_library("sockets between hosts", sodium, sizeof sodium / sizeof sodium[0]);
     print_library("verbs", verbs, sizeof verbs / sizeof verbs[0]);
     print_library("CUDA", cuda, sizeof cuda / sizeof cuda[0]);
     print_library("Slurm", slurm, sizeof slurm / sizeof slurm[0]);

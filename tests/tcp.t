@@ -1,0 +1,57 @@
+#!/bin/bash
+# tcp.t - what the other tests do over shared memory, over sockets: between ranks of one host, which may use nothing else.
+. "$(dirname "$0")/lib.sh"
+mp=$top_builddir/tests/mp
+TEST_TIMEOUT=120
+export NCCLX_TRANSPORTS=tcp
+
+for ranks in 2 3; do runs "messages between $ranks ranks" 0 ncclxrun -n $ranks "$mp/p2p"; done
+runs "requests" 0 ncclxrun -n 2 "$mp/requests"
+runs "communicators" 0 ncclxrun -n 4 "$mp/comm"
+for ranks in 2 5; do runs "collectives of $ranks ranks" 0 ncclxrun -n $ranks "$mp/coll"; done
+
+# windows RANKS PROGRAM CASE...
+windows() {
+    local ranks=$1 program=$2; shift 2
+    runs "$program, $ranks ranks: $*" 0 ncclxrun -n "$ranks" "$mp/$program" "$@"
+    is "$program, $ranks ranks: $*: all took part" "ok $ranks" "$out"
+}
+windows 3 window put
+windows 2 window signal 1000
+windows 3 window counter 50
+windows 3 window shapes
+windows 2 window_atomics values
+windows 3 window_epochs locks 10
+windows 3 window_forms plans 5
+
+runs "peers are really connected" 0 env NCCLX_LOG=info ncclxrun -n 2 "$mp/p2p"
+like "by sockets" 'tcp: .*connected to rank [01]' "$err"
+
+runs "the answer of cg is the same" 0 ncclxrun -n 3 "$top_builddir/examples/cg" "$top_srcdir/examples/data/1138_bus.mtx"
+like "it says how far it came" 'residual' "$out"
+
+# A peer that dies is named, by the launcher and by the rank that waits.
+cat >"$scratch/wait.c" <<'END'
+#include <ncclx.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv)
+{
+    int rank, word = 0, got;
+    signal(SIGTERM, SIG_IGN); /* the launcher ends the job, too */
+    ncclx_init(&argc, &argv);
+    ncclx_comm_rank(NCCLX_COMM_WORLD, &rank);
+    ncclx_comm_set_errhandler(NCCLX_COMM_WORLD, NCCLX_ERRORS_RETURN);
+    ncclx_sendrecv(&rank, 1, &got, 1, NCCLX_INT32, 1 - rank, 0, 1 - rank, 0, NCCLX_COMM_WORLD, NULL);
+    if (rank == 1) raise(SIGKILL);
+    int code = ncclx_recv(&word, 1, NCCLX_INT32, 1, 1, NCCLX_COMM_WORLD, NULL);
+    fprintf(stderr, "code %s: %s\n", ncclx_error_string(code), ncclx_error_detail());
+    return 3;
+}
+END
+runs "a program whose peer dies is built" 0 "$top_builddir/runtime/ncclxcc" -o "$scratch/wait" "$scratch/wait.c"
+runs "its job ends as killed" 137 ncclxrun -n 2 --kill-grace 5 "$scratch/wait"
+like "the launcher names the rank" 'rank 1 .*(killed|signal)' "$err"
+like "so does the call that waits" 'code NCCLX_ERR_PROC_FAILED.*rank 1 is lost' "$err"
+done_testing
