@@ -156,7 +156,7 @@ static int take_packets(struct tcp_channel *channel)
     }
     if (channel->in_begin == channel->in_end) {
         channel->in_begin = channel->in_end = 0;
-    } else if (channel->in_begin > TCP_IN_BYTES / 2) {
+    } else if (channel->in_begin && channel->in_end > TCP_IN_BYTES / 2) { /* so that there is always room for more */
         memmove(channel->in, channel->in + channel->in_begin, channel->in_end - channel->in_begin);
         channel->in_end -= channel->in_begin;
         channel->in_begin = 0;
