@@ -3,13 +3,14 @@
 #
 # on HOST COMMAND... is a program there: COMMAND as if somebody sat at HOST, in the same folder.
 cluster=/run/cluster
+script_arguments=("$@")
 mp=$top_builddir/tests/mp
 
 hosts() { # hosts COUNT [OPTION OF hosts-cluster...]
     local host
     if [ -z "${HOSTS_COUNT-}" ]; then
         rm -rf "$scratch" # exec runs no trap
-        exec "$top_srcdir/tests/hosts-cluster" --control "${@:2}" "$1" "$0"
+        exec "$top_srcdir/tests/hosts-cluster" --control "${@:2}" "$1" "$0" "${script_arguments[@]}"
     fi
     names=()
     for ((host = 1; host <= HOSTS_COUNT; host++)); do names+=("h$host"); done
@@ -63,7 +64,11 @@ job() {
     nothing_left_on_hosts "$name: nothing is left"
 }
 # The same in the background: $launcher is a process that ends with its status.
-start() { : >"$scratch/out"; : >"$scratch/err"; on h1 ncclxrun "$@" >"$scratch/out" 2>"$scratch/err" </dev/null & launcher=$!; }
+start() {
+    : >"$scratch/out"; : >"$scratch/err"
+    { on h1 ncclxrun "$@" >"$scratch/out" 2>"$scratch/err" </dev/null; exit; } 2>/dev/null & # where the shell says who was killed
+    launcher=$!
+}
 says() { [ "$(grep -c -- "$2" "$scratch/$1")" -ge "$3" ]; } # says out|err PATTERN TIMES
 # ends NAME STATUS SECONDS: what was started does so in time; $took is how many it was
 ends() {

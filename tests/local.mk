@@ -19,6 +19,7 @@ script_tests += tests/bootstrap.t
 EXTRA_DIST += tests/launcher.sh tests/agent
 script_tests += tests/launcher.t tests/launcher_hosts.t tests/launcher_input.t tests/launcher_io.t tests/launcher_signals.t tests/launcher_strangers.t tests/launcher_surroundings.t
 EXTRA_DIST += tests/hosts-cluster tests/hosts.sh
+script_tests += tests/chaos.t
 EXTRA_DIST += tests/slurm-cluster
 script_tests += tests/server.t tests/slurm.t tests/tcp.t
 plain_script_tests = tests/man.t

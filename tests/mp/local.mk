@@ -46,6 +46,10 @@ mp_programs += tests/mp/lifecycle
 tests_mp_lifecycle_SOURCES = tests/mp/lifecycle.c tests/mp/check.h
 tests_mp_lifecycle_LDADD = $(MP_LIBS)
 
+mp_programs += tests/mp/memory
+tests_mp_memory_SOURCES = tests/mp/memory.c
+tests_mp_memory_LDADD = $(MP_LIBS) $(PMIX_LIBS)
+
 mp_programs += tests/mp/names
 tests_mp_names_SOURCES = tests/mp/names.c
 tests_mp_names_LDADD = $(PMIX_LIBS)
