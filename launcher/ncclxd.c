@@ -32,6 +32,7 @@
 #define GUARD_SWEEP_MS 2000
 #define GUARD_PATIENCE_MS 3500 /* a daemon without front end needs 2 s at most */
 #define GUARD_STOPPED_MS 1000
+#define SWEEP_DELAY_US 500000 /* in which a guard that is there does better, and the report goes up */
 
 static bool read_descriptor(const char *text, int *fd)
 {
@@ -208,6 +209,17 @@ static int fail(void)
     return 1;
 }
 
+/* `ncclxd --sweep JOB POSITION`: cleans up after another one. */
+static int sweep_for_neighbour(const char *job, const char *position)
+{
+    char name[160];
+    scratch_name(job, atoi(position), name, sizeof name);
+    usleep(SWEEP_DELAY_US);
+    sweep_job(job);
+    scratch_remove_job(name);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     struct order order;
@@ -215,6 +227,7 @@ int main(int argc, char **argv)
     char name[160], scratch[256];
     const char *lost_directory = NULL;
     if (argc > 1 && argc < 4 && !strcmp(argv[1], "--describe")) return daemon_describe(argv[2]);
+    if (argc == 4 && !strcmp(argv[1], "--sweep") && is_job_name(argv[2])) return sweep_for_neighbour(argv[2], argv[3]);
     bool local = argc == 3 && !strcmp(argv[1], "--link") && read_descriptor(argv[2], &link_fd);
     if (argc == 2 && !strcmp(argv[1], "--version")) {
         printf("ncclxd (ncclx) %s\n", PACKAGE_VERSION);
@@ -233,9 +246,7 @@ int main(int argc, char **argv)
     leave_standard_output();
     setsid(); /* a terminal's signals are for the front end, which decides */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    /* Several daemons of a job may share a machine: namespaces, containers. */
-    int length = snprintf(name, sizeof name, "%s.%d", order.job, order.position);
-    if (order.position == 0 && length > 2) name[length - 2] = 0;
+    scratch_name(order.job, order.position, name, sizeof name);
     if (scratch_make(name, scratch, sizeof scratch)) return fail();
     sigset_t hangup; /* the guard's word to the daemon, which may come before that is ready for it */
     sigemptyset(&hangup);

@@ -36,6 +36,14 @@ static const char *parent_directory(int index)
     return parents[index];
 }
 
+void scratch_name(const char *job, int position, char *name, size_t bytes)
+{
+    if (position > 0)
+        snprintf(name, bytes, "%s.%d", job, position);
+    else
+        snprintf(name, bytes, "%s", job);
+}
+
 int scratch_make(const char *job, char *path, size_t bytes)
 {
     int error = ENOENT;

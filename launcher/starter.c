@@ -13,6 +13,7 @@
 
 #define STARTER_GATHER_US 20000 /* for more hosts that the same srun can start */
 #define STARTER_MAX_WORDS 64
+#define STARTER_ARGUMENT_BYTES 192
 
 extern char **environ;
 
@@ -102,31 +103,45 @@ static int run(struct starter *starter, struct batch *batch, char *const *argv, 
 }
 
 /* The shell of the other host takes the path as one word. */
-static char *remote_command(const struct order *order)
+static char *remote_command(const struct order *order, const char *arguments)
 {
     char *path = words_quote(order->daemon), *command = NULL;
-    size_t bytes = path ? strlen(path) + strlen(order->job) + 16 : 0;
+    size_t bytes = path ? strlen(path) + strlen(arguments) + 2 : 0;
     if (path) command = base_alloc(AREA_LAUNCHER, bytes);
-    if (command) snprintf(command, bytes, "%s --order %s", path, order->job);
+    if (command) snprintf(command, bytes, "%s %s", path, arguments);
     base_free(AREA_LAUNCHER, path);
     return command;
+}
+
+/* The agent's words, the host, and what is to be run there: the last one is to be freed with base_free. */
+static int agent_command(const struct order *order, const struct order_host *host, const char *arguments,
+                         char *argv[STARTER_MAX_WORDS + 3])
+{
+    int words = 0;
+    for (; order->agent && order->agent[words] && words < STARTER_MAX_WORDS; words++) argv[words] = order->agent[words];
+    if (!host || !host->address || !words)
+        return base_error(NCCLX_ERR_INTERNAL, "the start order does not say how to reach a host");
+    argv[words++] = (char *)(uintptr_t)host->address;
+    argv[words] = remote_command(order, arguments);
+    argv[words + 1] = NULL;
+    return argv[words] ? NCCLX_SUCCESS : base_error(NCCLX_ERR_NO_MEM, "memory is short for starting daemons");
+}
+
+static void free_last(char **argv)
+{
+    while (argv[1]) argv++;
+    base_free(AREA_LAUNCHER, *argv);
 }
 
 static int run_agent(struct starter *starter, struct batch *batch)
 {
     const struct order *order = starter->order;
     const struct order_host *host = order_find(order, batch->places[0].position);
-    char *argv[STARTER_MAX_WORDS + 3];
-    int words = 0, code;
+    char *argv[STARTER_MAX_WORDS + 3], arguments[STARTER_ARGUMENT_BYTES];
     struct order derived;
-    for (; order->agent && order->agent[words] && words < STARTER_MAX_WORDS; words++) argv[words] = order->agent[words];
-    if (!host || !host->address || !words)
-        return base_error(NCCLX_ERR_INTERNAL, "the start order does not say how to start position %d",
-                          batch->places[0].position);
-    argv[words++] = (char *)(uintptr_t)host->address;
-    argv[words++] = remote_command(order);
-    argv[words] = NULL;
-    if (!argv[words - 1]) return base_error(NCCLX_ERR_NO_MEM, "memory is short for starting daemons");
+    snprintf(arguments, sizeof arguments, "--order %s", order->job);
+    int code = agent_command(order, host, arguments, argv);
+    if (code) return code;
     if (!(code = order_derive(order, host->position, &derived))) {
         struct order_contact contact = {.position = tree_above(&order->tree.shape, host->position),
                                         .text = batch->places[0].text};
@@ -135,7 +150,7 @@ static int run_agent(struct starter *starter, struct batch *batch)
         code = run(starter, batch, argv, order->agent_environment, &derived);
         base_free(AREA_LAUNCHER, derived.hosts);
     }
-    base_free(AREA_LAUNCHER, argv[words - 1]);
+    free_last(argv);
     return code;
 }
 
@@ -315,6 +330,25 @@ void starter_stop(struct starter *starter, int position)
 {
     struct batch *batch = batch_of(starter, position);
     if (batch) agents_stop(starter->agents, batch->tag);
+}
+
+void starter_sweep(struct starter *starter, int position)
+{
+    const struct order *order = starter->order;
+    const struct order_host *host = order_find(order, position);
+    char *argv[STARTER_MAX_WORDS + 3], arguments[STARTER_ARGUMENT_BYTES], number[16];
+    snprintf(arguments, sizeof arguments, "--sweep %s %d", order->job, position);
+    snprintf(number, sizeof number, "%d", position);
+    if (order->slurm && host && host->address) {
+        const char *srun[] = {"srun", "--nodes", "1", "--ntasks", "1", "--overlap", "--nodelist", host->address, "--quiet",
+                              "--mpi=none", order->daemon, "--sweep", order->job, number, NULL};
+        char **environment = srun_environment();
+        if (environment) agents_start(starter->agents, starter->tags++, (char *const *)srun, environment, "", 0);
+        base_free(AREA_LAUNCHER, environment);
+    } else if (!agent_command(order, host, arguments, argv)) {
+        agents_start(starter->agents, starter->tags++, argv, order->agent_environment, "", 0);
+        free_last(argv);
+    }
 }
 
 bool starter_reaped(struct starter *starter, pid_t pid, int status)

@@ -29,6 +29,8 @@ void starter_greeted(struct starter *starter, int position);
 /* The process that has started this one alone is still there. */
 bool starter_runs(const struct starter *starter, int position);
 void starter_stop(struct starter *starter, int position);
+/* Its daemon is lost: what it has left there is ended, if it can be reached. */
+void starter_sweep(struct starter *starter, int position);
 /* See agents_reaped, agents_reap, agents_count, agents_list and agents_close. */
 bool starter_reaped(struct starter *starter, pid_t pid, int status);
 void starter_reap(struct starter *starter);

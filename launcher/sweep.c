@@ -16,10 +16,13 @@
 #include <unistd.h>
 
 #define SWEEP_AGAIN_MS 20
+#define SWEEP_TIMES 50
+#define SWEEP_ENVIRONMENT_BYTES ((size_t)4 << 20)
 
 struct process {
     pid_t pid, parent, session;
     bool daemon; /* ncclxd, started by an agent for the job that is spared */
+    bool stopped;
     bool dead;   /* all of it: a process whose first thread has ended runs on while it has others, and is a parent still */
 };
 
@@ -62,6 +65,7 @@ static bool read_process(const char *name, const char *job, struct process *proc
                                 .parent = parent,
                                 .session = session,
                                 .dead = state == 'X' || (state == 'Z' && threads <= 1)};
+    process->stopped = state == 'T';
     process->daemon = strstr(text, "(ncclxd)") && !process->dead && is_daemon(name, job);
     return true;
 }
@@ -151,4 +155,44 @@ void sweep_kill(const struct sweep_spare *spare, int timeout_ms)
         else if (++empty == 2) return;
         usleep(SWEEP_AGAIN_MS * 1000);
     }
+}
+
+/* True when NAME=value stands in the environment that the process was started with. */
+static bool has_variable(const char *name, const char *wanted)
+{
+    size_t length = strlen(wanted) + 1, room = SWEEP_ENVIRONMENT_BYTES, used = 0;
+    char path[64], *text = base_alloc(AREA_LAUNCHER, room);
+    snprintf(path, sizeof path, "/proc/%.20s/environ", name);
+    int fd = text ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    for (ssize_t got; fd >= 0 && used < room && (got = read(fd, text + used, room - used)) > 0;) used += (size_t)got;
+    if (fd >= 0) close(fd);
+    bool found = false;
+    for (size_t at = 0; !found && at + length <= used; at += strnlen(text + at, used - at) + 1)
+        found = !memcmp(text + at, wanted, length);
+    base_free(AREA_LAUNCHER, text);
+    return found;
+}
+
+/* Returns how many there were. */
+static int kill_of_job(const char *job, const char *variable)
+{
+    DIR *directory = opendir("/proc");
+    struct dirent *entry;
+    int found = 0;
+    while (directory && (entry = readdir(directory))) {
+        struct process process;
+        if (entry->d_name[0] < '1' || entry->d_name[0] > '9' || !read_process(entry->d_name, job, &process)) continue;
+        if (process.dead || process.pid == getpid() || !(process.daemon ? process.stopped : has_variable(entry->d_name, variable)))
+            continue;
+        if (kill(process.pid, SIGKILL) == 0) found++;
+    }
+    if (directory) closedir(directory);
+    return found;
+}
+
+void sweep_job(const char *job)
+{
+    char variable[192];
+    snprintf(variable, sizeof variable, "PMIX_NAMESPACE=%.160s", job);
+    for (int i = 0; i < SWEEP_TIMES && kill_of_job(job, variable) > 0; i++) usleep(SWEEP_AGAIN_MS * 1000);
 }

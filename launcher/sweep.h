@@ -20,4 +20,8 @@ int sweep_descendants(int signal_number, const struct sweep_spare *spare);
 /* Kills them, and reaps those that become children, until none is found or `timeout_ms` have passed. */
 void sweep_kill(const struct sweep_spare *spare, int timeout_ms);
 
+/* Kills what a job has left on this host, whose daemon was killed together with its guard, or is stopped: processes that
+ * have the job's name in their environment, and stopped daemons. */
+void sweep_job(const char *job);
+
 #endif

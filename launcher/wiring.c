@@ -30,6 +30,7 @@ struct connection {
 struct parting {
     struct parting *next;
     int name, position;
+    bool surprise;
     uint64_t until;
     char why[256];
 };
@@ -122,8 +123,10 @@ static void on_drained(void *arg)
 static void part(struct wiring *wiring, struct parting *parting)
 {
     int code = tree_link_closed(wiring->tree, parting->name, *parting->why ? parting->why : NULL, base_clock_ns());
+    int swept = parting->surprise && wiring->order->tree.start == TREE_START_EACH ? parting->position : -1;
     base_free(AREA_LAUNCHER, parting);
     pump(wiring, code);
+    if (swept >= 0 && wiring->starter) starter_sweep(wiring->starter, swept);
 }
 
 /* Of this position, or of all whose time is over. */
@@ -150,7 +153,8 @@ static void on_closed(void *arg, const char *message)
     struct parting *parting = base_calloc(AREA_LAUNCHER, 1, sizeof *parting);
     wiring->ending |= await;
     if (parting) {
-        *parting = (struct parting){.name = name, .position = connection->position};
+        *parting = (struct parting){
+            .name = name, .position = connection->position, .surprise = name >= 0 && !connection->leaves};
         parting->until = base_clock_ns() + (await ? WIRING_PARTING_NS : 0);
         snprintf(parting->why, sizeof parting->why, "%s", message ? message : "");
     }
@@ -363,10 +367,20 @@ static void finish(struct wiring *wiring)
     wiring->events.finished(wiring->arg);
 }
 
+/* A daemon that is lost may have left something. */
+static void sweep_lost(struct wiring *wiring, int position, enum tree_cause cause)
+{
+    bool was_there = cause == TREE_CAUSE_CLOSED || cause == TREE_CAUSE_SILENT;
+    if (was_there && position >= 0 && wiring->starter && !(wiring->local_root && position == 0))
+        starter_sweep(wiring->starter, position);
+}
+
 static void close_named(struct wiring *wiring, int name)
 {
     struct connection *connection = wiring->links[name + 1];
     if (!connection) return;
+    if (!connection->leaves && name >= 0 && wiring->order->tree.start == TREE_START_EACH)
+        sweep_lost(wiring, connection->position, TREE_CAUSE_SILENT);
     link_flush(connection->link, WIRING_LAST_MS);
     forget(connection);
     wiring->events.closed(wiring->arg, name);
@@ -404,6 +418,7 @@ static void act(struct wiring *wiring, const struct tree_action *action)
         break;
     case TREE_REPORT:
         wiring->ending = true;
+        if (wiring->order->tree.start != TREE_START_EACH) sweep_lost(wiring, action->failure.position, action->failure.cause);
         events->report(wiring->arg, &action->failure);
         break;
     case TREE_END_LOCAL:

@@ -121,7 +121,6 @@ lost() {
     if waits "$seconds" gone; then pass "$name: the job ends"; else fail "$name: the job ends" "$(marked_commands)"; kill -9 $launcher; fi
     wait $launcher 2>/dev/null; status=$?
     err=$(cat "$scratch/err")
-    [ "$signal" = STOP ] && kill -CONT $pids 2>/dev/null
     nothing_left "$name: nothing is left"
 }
 lost "a daemon that is killed" 8 KILL daemon
@@ -131,6 +130,10 @@ lost "its guard" 8 KILL guard
 like "is named" "ncclxd.* killed" "$err"
 lost "a daemon that is stopped" 15 STOP daemon
 like "is named" "ncclxd on f has been silent for 2 s" "$err"
+lost "a daemon and its guard" 8 KILL daemon guard
+like "are named" "ncclxd on f (was killed|died)" "$err"
+lost "a daemon and its guard that are stopped" 15 STOP daemon guard
+like "are named" "ncclxd on f has been silent for 2 s" "$err"
 lost "the launcher" 8 KILL launcher
 
 # ---- Few descriptors --------------------------------------------------------------------------------------------------
