@@ -302,7 +302,8 @@ static int apply_port_range(struct parse *parse, const char *value)
     long first, last;
     size_t length = strcspn(value, "-");
     snprintf(low, sizeof low, "%.*s", (int)(length < 7 ? length : 7), value);
-    if (!value[length] || !read_integer(low, 1, 65535, &first) || !read_integer(value + length + 1, first, 65535, &last))
+    if (!value[length] || !read_integer(low, 1, 65535, &first) ||
+        !read_integer(value + length + 1, first, 65535, &last))
         return bad_value(parse, value, "a range of ports, LOW-HIGH");
     parse->options->port_low = (uint16_t)first;
     parse->options->port_high = (uint16_t)last;
@@ -372,7 +373,8 @@ static const struct option option_table[] = {
     {"--kill-grace", "SECONDS", apply_kill_grace, "time between TERM and KILL when the job is ended (default 5)"},
     {"--show-progress", NULL, apply_show_progress,
      "say how far a start is, also when it is fast or no terminal looks on"},
-    {"--rsh-agent", "COMMAND", apply_agent, "what starts a daemon on another host: COMMAND HOST COMMAND-THERE (default ssh)"},
+    {"--rsh-agent", "COMMAND", apply_agent,
+     "what starts a daemon on another host: COMMAND HOST COMMAND-THERE (default ssh)"},
     {"--prefix", "DIR", apply_prefix, "where ncclx is installed on the hosts; default: where it is here"},
     {"--no-tree-spawn", NULL, apply_no_tree_spawn, "start all daemons from here, not one from the other"},
     {"--tree-radix", "N", apply_tree_radix, "how many daemons stand below each in their tree (default 32)"},
