@@ -192,9 +192,10 @@ int coll_run(struct ncclx_comm *comm, const struct coll_args *args)
     problem.shared = false;
     if (!algorithm || !algorithm->run) return run_schedule(comm, &problem, args);
     struct shared *shared;
-    int error = segments_get(comm, slot_bytes(&problem), order_shows(&problem), &shared);
+    bool copies = algorithm->needs == COPIES;
+    int error = segments_get(comm, copies ? SIZE_MAX : slot_bytes(&problem), order_shows(&problem), &shared);
     if (error) return error;
-    if (!shared) return run_schedule(comm, &problem, args);
+    if (!shared || (copies && !shared->copy)) return run_schedule(comm, &problem, args);
     if (shared->error)
         return base_error(shared->error, "an earlier collective on %s failed; the communicator is of no more use",
                           base_comm_name(comm));

@@ -22,4 +22,5 @@ libncclx_core_la_SOURCES += \
 	coll/segment.c coll/segment.h \
 	coll/select.c coll/select.h \
 	coll/shared.c coll/shared.h coll/shared_parts.h \
-	coll/shared_blocks.c
+	coll/shared_blocks.c \
+	coll/shared_copy.c

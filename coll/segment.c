@@ -8,10 +8,7 @@
 #define CALLS_BEFORE 4
 #define SMALL_BYTES ((size_t)2 * SHARED_PAGE - SHARED_APART)
 #define SMALL_SLOTS 8
-#define LARGE_BYTES ((size_t)64 << 10)
 #define LARGE_SLOTS 4
-/* With more ranks than this, large slots are a quarter as large. */
-#define MANY_RANKS 16
 /* A rank that ends waits so long for others to leave its segments: they are on their way out too, unless they have
  * died. */
 #define LEAVE_NS (2 * BASE_NS_PER_S)
@@ -41,8 +38,11 @@ bool segments_possible(struct ncclx_comm *comm)
 
 static size_t data_bytes(const struct ncclx_comm *comm, enum segment_level level)
 {
+    /* Between two ranks, all slots together shall fit into a second-level cache; with more, which may have to take turns
+     * on the cores, waiting less often counts. The memory goes with the square of the ranks that pass blocks. */
     if (level == SEGMENT_SMALL) return SMALL_BYTES;
-    return comm->size <= MANY_RANKS ? LARGE_BYTES : LARGE_BYTES / 4;
+    size_t kib = comm->size == 2 ? 32 : comm->size <= 8 ? 128 : comm->size <= 16 ? 64 : 16;
+    return kib << 10;
 }
 
 /* ---- Making ----------------------------------------------------------------------------------------------------- */
@@ -76,15 +76,28 @@ static bool reach_memory(struct ncclx_comm *comm, struct segment *segment, size_
     return true;
 }
 
-/* Do all ranks say yes? */
-static int agree(struct ncclx_comm *comm, bool mine, bool *all)
+static bool copies_with_all(struct ncclx_comm *comm)
 {
-    uint8_t yes = mine;
-    struct coll_args args = {.name = COLL_ALLREDUCE, .sendbuf = NCCLX_IN_PLACE, .recvbuf = &yes, .count = 1,
+    bool possible = true;
+    for (int rank = 0; rank < comm->size && possible; rank++) possible = pml_peer_copies(comm->rt, base_comm_world(comm, rank));
+    return possible;
+}
+
+static int copy(struct shared *shared, int rank, bool write, void *here, uint64_t there, size_t bytes)
+{
+    struct ncclx_comm *comm = shared->copy_arg;
+    return pml_peer_copy(comm->rt, base_comm_world(comm, rank), write, here, there, bytes);
+}
+
+/* What a rank can do with the others; the least of all ranks holds. */
+enum { CAN_NOTHING, CAN_SHARE, CAN_COPY };
+
+static int agree(struct ncclx_comm *comm, uint8_t mine, uint8_t *all)
+{
+    *all = mine;
+    struct coll_args args = {.name = COLL_ALLREDUCE, .sendbuf = NCCLX_IN_PLACE, .recvbuf = all, .count = 1,
                              .type = NCCLX_UINT8, .op = NCCLX_MIN};
-    int error = coll_run_schedule(comm, &args);
-    *all = yes;
-    return error;
+    return coll_run_schedule(comm, &args);
 }
 
 /* Every rank takes part in every step, whatever failed before, so that all end with the same answer. */
@@ -95,11 +108,12 @@ static int make(struct ncclx_comm *comm, enum segment_level level)
     size_t data = data_bytes(comm, level), bytes = sizeof(struct segment_header) + shared_bytes(comm->size, slots, data);
     struct segment *segment = base_calloc(AREA_COLL, 1, sizeof *segment);
     struct offer offer = {.good = 0};
-    bool all = false;
+    uint8_t mine = CAN_NOTHING, all = CAN_NOTHING;
     if (segment && comm->rank == 0) make_memory(comm, segment, bytes, &offer);
     struct coll_args args = {.name = COLL_BCAST, .recvbuf = &offer, .count = sizeof offer, .type = NCCLX_UINT8};
     int error = coll_run_schedule(comm, &args);
-    bool mine = !error && segment && reach_memory(comm, segment, bytes, &offer);
+    if (!error && segment && reach_memory(comm, segment, bytes, &offer))
+        mine = level == SEGMENT_LARGE && copies_with_all(comm) ? CAN_COPY : CAN_SHARE;
     if (!error) error = agree(comm, mine, &all);
     if (error || !all) {
         segments->state = SEGMENTS_IMPOSSIBLE;
@@ -108,6 +122,8 @@ static int make(struct ncclx_comm *comm, enum segment_level level)
         return error;
     }
     shared_prepare(&segment->shared, comm->rt, (char *)(segment->header + 1), comm->rank, comm->size, slots, data);
+    segment->shared.copy = all == CAN_COPY ? copy : NULL;
+    segment->shared.copy_arg = comm;
     segments->segment[level] = segment;
     return NCCLX_SUCCESS;
 }

@@ -16,116 +16,126 @@
  * order is right there too (Thakur, Rabenseifner and Gropp 2005, figures 8 to 12). Two ranks copy a long vector once
  * through pml, and twice through shared memory. */
 static const struct coll_algorithm barrier_table[] = {
-    {"shared", NULL, shared_barrier, 2, ANY_RANKS, ANY_SIZE, false},
-    {"dissemination", barrier_dissemination, NULL, 2, ANY_RANKS, ANY_SIZE, false},
-    {"tree", barrier_tree, NULL, 2, ANY_RANKS, ON_REQUEST, false},
+    {"shared", NULL, shared_barrier, 2, ANY_RANKS, ANY_SIZE, ANY_CASE},
+    {"dissemination", barrier_dissemination, NULL, 2, ANY_RANKS, ANY_SIZE, ANY_CASE},
+    {"tree", barrier_tree, NULL, 2, ANY_RANKS, ON_REQUEST, ANY_CASE},
     {0},
 };
 static const struct coll_algorithm bcast_table[] = {
-    {"shared", NULL, shared_bcast, 2, 2, 8 * KIB, false},
-    {"shared", NULL, shared_bcast, 3, ANY_RANKS, ANY_SIZE, false},
-    {"binomial", bcast_binomial, NULL, 2, 2, ANY_SIZE, false},
-    {"binomial", bcast_binomial, NULL, 3, ANY_RANKS, 32 * KIB, false},
-    {"scatter_allgather", bcast_scatter_allgather, NULL, 4, ANY_RANKS, 512 * KIB, false},
-    {"pipeline", bcast_pipeline, NULL, 3, ANY_RANKS, ANY_SIZE, false},
-    {"kary", bcast_kary, NULL, 2, ANY_RANKS, ON_REQUEST, false},
+    {"shared", NULL, shared_bcast, 2, 2, 8 * KIB, ANY_CASE},
+    {"shared", NULL, shared_bcast, 3, ANY_RANKS, ANY_SIZE, ANY_CASE},
+    {"binomial", bcast_binomial, NULL, 2, 2, ANY_SIZE, ANY_CASE},
+    {"binomial", bcast_binomial, NULL, 3, ANY_RANKS, 32 * KIB, ANY_CASE},
+    {"scatter_allgather", bcast_scatter_allgather, NULL, 4, ANY_RANKS, 512 * KIB, ANY_CASE},
+    {"pipeline", bcast_pipeline, NULL, 3, ANY_RANKS, ANY_SIZE, ANY_CASE},
+    {"kary", bcast_kary, NULL, 2, ANY_RANKS, ON_REQUEST, ANY_CASE},
     {0},
 };
 static const struct coll_algorithm reduce_table[] = {
-    {"shared", NULL, shared_reduce, 2, 2, 8 * KIB, false},
-    {"shared", NULL, shared_reduce, 3, ANY_RANKS, 512 * KIB, false},
-    {"binomial", reduce_binomial, NULL, 2, 2, 64 * KIB, false},
-    {"binomial", reduce_binomial, NULL, 3, ANY_RANKS, 8 * KIB, false},
-    {"rabenseifner", reduce_rabenseifner, NULL, 2, ANY_RANKS, ANY_SIZE, false},
+    {"shared", NULL, shared_reduce, 2, 2, 8 * KIB, ANY_CASE},
+    {"shared", NULL, shared_reduce, 3, ANY_RANKS, 512 * KIB, ANY_CASE},
+    {"by_distance", NULL, shared_by_distance, 2, ANY_RANKS, ANY_SIZE, COPIES},
+    {"single_copy", NULL, shared_single_copy, 2, ANY_RANKS, ON_REQUEST, COPIES},
+    {"binomial", reduce_binomial, NULL, 2, 2, 64 * KIB, ANY_CASE},
+    {"binomial", reduce_binomial, NULL, 3, ANY_RANKS, 8 * KIB, ANY_CASE},
+    {"rabenseifner", reduce_rabenseifner, NULL, 2, ANY_RANKS, ANY_SIZE, ANY_CASE},
     {0},
 };
 static const struct coll_algorithm allreduce_table[] = {
-    {"shared", NULL, shared_allreduce, 2, 2, 8 * KIB, false},
-    {"shared", NULL, shared_allreduce, 3, ANY_RANKS, 512 * KIB, false},
-    {"recursive_doubling", allreduce_recursive_doubling, NULL, 2, 2, 512 * KIB, false},
-    {"recursive_doubling", allreduce_recursive_doubling, NULL, 3, ANY_RANKS, 4 * KIB, false},
-    {"rabenseifner", allreduce_rabenseifner, NULL, 3, ANY_RANKS, 512 * KIB, false},
-    {"ring", allreduce_ring, NULL, 3, ANY_RANKS, ANY_SIZE, true},
-    {"rabenseifner", allreduce_rabenseifner, NULL, 2, ANY_RANKS, ANY_SIZE, false},
-    {"reduce_bcast", allreduce_reduce_bcast, NULL, 2, ANY_RANKS, ON_REQUEST, false},
+    {"shared", NULL, shared_allreduce, 2, 2, 8 * KIB, ANY_CASE},
+    {"shared", NULL, shared_allreduce, 3, ANY_RANKS, 512 * KIB, ANY_CASE},
+    {"by_distance", NULL, shared_by_distance, 2, ANY_RANKS, ANY_SIZE, COPIES},
+    {"single_copy", NULL, shared_single_copy, 2, ANY_RANKS, ON_REQUEST, COPIES},
+    {"recursive_doubling", allreduce_recursive_doubling, NULL, 2, 2, 512 * KIB, ANY_CASE},
+    {"recursive_doubling", allreduce_recursive_doubling, NULL, 3, ANY_RANKS, 4 * KIB, ANY_CASE},
+    {"rabenseifner", allreduce_rabenseifner, NULL, 3, ANY_RANKS, 512 * KIB, ANY_CASE},
+    {"ring", allreduce_ring, NULL, 3, ANY_RANKS, ANY_SIZE, COMMUTATIVE},
+    {"rabenseifner", allreduce_rabenseifner, NULL, 2, ANY_RANKS, ANY_SIZE, ANY_CASE},
+    {"reduce_bcast", allreduce_reduce_bcast, NULL, 2, ANY_RANKS, ON_REQUEST, ANY_CASE},
     {0},
 };
 static const struct coll_algorithm allgather_table[] = {
-    {"shared", NULL, shared_allgather, 2, 2, 16 * KIB, false},
-    {"shared", NULL, shared_allgather, 3, ANY_RANKS, 4096 * KIB, false},
-    {"bruck", allgather_bruck, NULL, 3, ANY_RANKS, 4 * KIB, false},
-    {"recursive_doubling", allgather_recursive_doubling, NULL, 3, ANY_RANKS, 128 * KIB, false},
-    {"ring", allgather_ring, NULL, 2, ANY_RANKS, ANY_SIZE, false},
-    {"bidirectional_ring", allgather_bidirectional_ring, NULL, 2, ANY_RANKS, ON_REQUEST, false},
+    {"shared", NULL, shared_allgather, 2, 2, 8 * KIB, ANY_CASE},
+    {"shared", NULL, shared_allgather, 3, ANY_RANKS, 4096 * KIB, ANY_CASE},
+    {"by_distance", NULL, shared_by_distance, 2, ANY_RANKS, ANY_SIZE, COPIES},
+    {"single_copy", NULL, shared_single_copy, 2, ANY_RANKS, ON_REQUEST, COPIES},
+    {"bruck", allgather_bruck, NULL, 3, ANY_RANKS, 4 * KIB, ANY_CASE},
+    {"recursive_doubling", allgather_recursive_doubling, NULL, 3, ANY_RANKS, 128 * KIB, ANY_CASE},
+    {"ring", allgather_ring, NULL, 2, ANY_RANKS, ANY_SIZE, ANY_CASE},
+    {"bidirectional_ring", allgather_bidirectional_ring, NULL, 2, ANY_RANKS, ON_REQUEST, ANY_CASE},
     {0},
 };
 static const struct coll_algorithm alltoall_table[] = {
-    {"shared", NULL, shared_alltoall, 2, 2, 8 * KIB, false},
-    {"shared", NULL, shared_alltoall, 3, ANY_RANKS, 32 * KIB, false},
-    {"bruck", alltoall_bruck, NULL, 8, ANY_RANKS, 128, false},
-    {"direct", alltoall_direct, NULL, 3, ANY_RANKS, 1024 * KIB, false},
-    {"pairwise", alltoall_pairwise, NULL, 2, ANY_RANKS, ANY_SIZE, false},
+    {"shared", NULL, shared_alltoall, 2, 2, 4 * KIB, ANY_CASE},
+    {"shared", NULL, shared_alltoall, 3, ANY_RANKS, 128 * KIB, ANY_CASE},
+    {"by_distance", NULL, shared_by_distance, 2, ANY_RANKS, ANY_SIZE, COPIES},
+    {"single_copy", NULL, shared_single_copy, 2, ANY_RANKS, ON_REQUEST, COPIES},
+    {"bruck", alltoall_bruck, NULL, 8, ANY_RANKS, 128, ANY_CASE},
+    {"direct", alltoall_direct, NULL, 3, ANY_RANKS, 1024 * KIB, ANY_CASE},
+    {"pairwise", alltoall_pairwise, NULL, 2, ANY_RANKS, ANY_SIZE, ANY_CASE},
     {0},
 };
 
 static const struct coll_algorithm allgatherv_table[] = {
-    {"shared", NULL, shared_allgatherv, 2, 2, 16 * KIB, false},
-    {"shared", NULL, shared_allgatherv, 3, ANY_RANKS, 4096 * KIB, false},
-    {"recursive_doubling", allgather_recursive_doubling, NULL, 3, ANY_RANKS, 128 * KIB, false},
-    {"ring", allgather_ring, NULL, 2, ANY_RANKS, ANY_SIZE, false},
-    {"bidirectional_ring", allgather_bidirectional_ring, NULL, 2, ANY_RANKS, ON_REQUEST, false},
+    {"shared", NULL, shared_allgatherv, 2, 2, 16 * KIB, ANY_CASE},
+    {"shared", NULL, shared_allgatherv, 3, ANY_RANKS, 4096 * KIB, ANY_CASE},
+    {"recursive_doubling", allgather_recursive_doubling, NULL, 3, ANY_RANKS, 128 * KIB, ANY_CASE},
+    {"ring", allgather_ring, NULL, 2, ANY_RANKS, ANY_SIZE, ANY_CASE},
+    {"bidirectional_ring", allgather_bidirectional_ring, NULL, 2, ANY_RANKS, ON_REQUEST, ANY_CASE},
     {0},
 };
 static const struct coll_algorithm alltoallv_table[] = {
-    {"shared", NULL, shared_alltoallv, 2, 16, ANY_SIZE, false},
-    {"direct", alltoall_direct, NULL, 2, 64, ANY_SIZE, false},
-    {"pairwise", alltoall_pairwise, NULL, 2, ANY_RANKS, ANY_SIZE, false},
+    {"shared", NULL, shared_alltoallv, 2, 16, ANY_SIZE, ANY_CASE},
+    {"direct", alltoall_direct, NULL, 2, 64, ANY_SIZE, ANY_CASE},
+    {"pairwise", alltoall_pairwise, NULL, 2, ANY_RANKS, ANY_SIZE, ANY_CASE},
     {0},
 };
 /* Of reduce_scatter_block too. With few ranks straight messages are as good as fewer of them, and copy nothing. */
 static const struct coll_algorithm reduce_scatter_table[] = {
-    {"shared", NULL, shared_reduce_scatter, 2, 2, 16 * KIB, false},
-    {"shared", NULL, shared_reduce_scatter, 3, ANY_RANKS, 512 * KIB, false},
-    {"halving", reduce_scatter_halving, NULL, 5, ANY_RANKS, 8 * KIB, false},
-    {"direct", reduce_scatter_direct, NULL, 2, 16, ANY_SIZE, false},
-    {"halving", reduce_scatter_halving, NULL, 17, ANY_RANKS, 512 * KIB, false},
-    {"ring", reduce_scatter_ring, NULL, 17, ANY_RANKS, ANY_SIZE, true},
-    {"direct", reduce_scatter_direct, NULL, 17, ANY_RANKS, ANY_SIZE, false},
+    {"shared", NULL, shared_reduce_scatter, 2, 2, 16 * KIB, ANY_CASE},
+    {"shared", NULL, shared_reduce_scatter, 3, ANY_RANKS, 512 * KIB, ANY_CASE},
+    {"by_distance", NULL, shared_by_distance, 2, ANY_RANKS, ANY_SIZE, COPIES},
+    {"single_copy", NULL, shared_single_copy, 2, ANY_RANKS, ON_REQUEST, COPIES},
+    {"halving", reduce_scatter_halving, NULL, 5, ANY_RANKS, 8 * KIB, ANY_CASE},
+    {"direct", reduce_scatter_direct, NULL, 2, 16, ANY_SIZE, ANY_CASE},
+    {"halving", reduce_scatter_halving, NULL, 17, ANY_RANKS, 512 * KIB, ANY_CASE},
+    {"ring", reduce_scatter_ring, NULL, 17, ANY_RANKS, ANY_SIZE, COMMUTATIVE},
+    {"direct", reduce_scatter_direct, NULL, 17, ANY_RANKS, ANY_SIZE, ANY_CASE},
     {0},
 };
 static const struct coll_algorithm gather_table[] = {
-    {"shared", NULL, shared_gather, 2, 2, 8 * KIB, false},
-    {"shared", NULL, shared_gather, 3, ANY_RANKS, 64 * KIB, false},
-    {"binomial", gather_binomial, NULL, 4, ANY_RANKS, 2 * KIB, false},
-    {"linear", gather_linear, NULL, 2, ANY_RANKS, ANY_SIZE, false},
+    {"shared", NULL, shared_gather, 2, 2, 8 * KIB, ANY_CASE},
+    {"shared", NULL, shared_gather, 3, ANY_RANKS, 64 * KIB, ANY_CASE},
+    {"binomial", gather_binomial, NULL, 4, ANY_RANKS, 2 * KIB, ANY_CASE},
+    {"linear", gather_linear, NULL, 2, ANY_RANKS, ANY_SIZE, ANY_CASE},
     {0},
 };
 static const struct coll_algorithm gatherv_table[] = {
-    {"linear", gather_linear, NULL, 2, ANY_RANKS, ANY_SIZE, false},
+    {"linear", gather_linear, NULL, 2, ANY_RANKS, ANY_SIZE, ANY_CASE},
     {0},
 };
 static const struct coll_algorithm scatter_table[] = {
-    {"shared", NULL, shared_scatter, 2, 2, 16 * KIB, false},
-    {"shared", NULL, shared_scatter, 3, ANY_RANKS, 32 * KIB, false},
-    {"binomial", scatter_binomial, NULL, 4, ANY_RANKS, 2 * KIB, false},
-    {"linear", scatter_linear, NULL, 2, ANY_RANKS, ANY_SIZE, false},
+    {"shared", NULL, shared_scatter, 2, 2, 16 * KIB, ANY_CASE},
+    {"shared", NULL, shared_scatter, 3, ANY_RANKS, 32 * KIB, ANY_CASE},
+    {"binomial", scatter_binomial, NULL, 4, ANY_RANKS, 2 * KIB, ANY_CASE},
+    {"linear", scatter_linear, NULL, 2, ANY_RANKS, ANY_SIZE, ANY_CASE},
     {0},
 };
 static const struct coll_algorithm scatterv_table[] = {
-    {"linear", scatter_linear, NULL, 2, ANY_RANKS, ANY_SIZE, false},
+    {"linear", scatter_linear, NULL, 2, ANY_RANKS, ANY_SIZE, ANY_CASE},
     {0},
 };
 static const struct coll_algorithm scan_table[] = {
-    {"shared", NULL, shared_scan, 2, 16, 8 * KIB, false},
-    {"recursive_doubling", scan_recursive_doubling, NULL, 2, ANY_RANKS, 64 * KIB, false},
-    {"pipeline", scan_pipeline, NULL, 2, ANY_RANKS, ANY_SIZE, false},
+    {"shared", NULL, shared_scan, 2, 16, 8 * KIB, ANY_CASE},
+    {"recursive_doubling", scan_recursive_doubling, NULL, 2, ANY_RANKS, 64 * KIB, ANY_CASE},
+    {"pipeline", scan_pipeline, NULL, 2, ANY_RANKS, ANY_SIZE, ANY_CASE},
     {0},
 };
 static const struct coll_algorithm exscan_table[] = {
-    {"shared", NULL, shared_scan, 2, 16, 8 * KIB, false},
-    {"recursive_doubling", exscan_recursive_doubling, NULL, 2, 2, ANY_SIZE, false},
-    {"recursive_doubling", exscan_recursive_doubling, NULL, 3, ANY_RANKS, 64 * KIB, false},
-    {"pipeline", exscan_pipeline, NULL, 2, ANY_RANKS, ANY_SIZE, false},
+    {"shared", NULL, shared_scan, 2, 16, 8 * KIB, ANY_CASE},
+    {"recursive_doubling", exscan_recursive_doubling, NULL, 2, 2, ANY_SIZE, ANY_CASE},
+    {"recursive_doubling", exscan_recursive_doubling, NULL, 3, ANY_RANKS, 64 * KIB, ANY_CASE},
+    {"pipeline", exscan_pipeline, NULL, 2, ANY_RANKS, ANY_SIZE, ANY_CASE},
     {0},
 };
 
@@ -204,7 +214,7 @@ size_t coll_measure(const struct coll_problem *problem)
 
 bool coll_can(const struct coll_algorithm *algorithm, const struct coll_problem *problem)
 {
-    return (problem->commutative || !algorithm->commutative_only) && (problem->shared || !algorithm->run);
+    return (problem->commutative || algorithm->needs != COMMUTATIVE) && (problem->shared || !algorithm->run);
 }
 
 static bool fits(const struct coll_algorithm *algorithm, int ranks, size_t bytes)
@@ -253,7 +263,7 @@ static void __attribute__((format(printf, 2, 3))) add(struct text *text, const c
 /* One line a table entry that may be chosen. *from: the sizes that the lines before leave. */
 static void explain_entry(struct text *text, const struct coll_algorithm *algorithm, size_t *from)
 {
-    const char *mostly = algorithm->commutative_only ? ", unless the operation is not commutative" : "";
+    const char *mostly = algorithm->needs == COMMUTATIVE ? ", unless the operation is not commutative" : "";
     if (algorithm->run && algorithm->most_bytes == ANY_SIZE)
         add(text, "  %-20s blocking calls of ranks that share a node; otherwise:\n", algorithm->name);
     else if (algorithm->run)
@@ -278,7 +288,7 @@ static void explain(struct text *text, enum coll_name name, int ranks, const str
         if (algorithm->most_bytes == ON_REQUEST) add(text, "  %-20s only on request\n", algorithm->name);
         else if (!settled && ranks >= algorithm->least_ranks && ranks <= algorithm->most_ranks) explain_entry(text, algorithm, &from);
         else continue;
-        settled = settled || (!algorithm->run && !algorithm->commutative_only && algorithm->most_bytes == ANY_SIZE);
+        settled = settled || (!algorithm->run && algorithm->needs != COMMUTATIVE && algorithm->most_bytes == ANY_SIZE);
     }
 }
 

@@ -6,6 +6,12 @@
 #include "coll/algorithms.h"
 #include "coll/shared.h"
 
+enum coll_needs {
+    ANY_CASE,
+    COMMUTATIVE, /* takes operands in another order than that of ranks */
+    COPIES       /* run: shared->copy */
+};
+
 struct coll_algorithm {
     const char *name; /* as in NCCLX_COLL_* */
     algorithm_fn build;
@@ -13,7 +19,7 @@ struct coll_algorithm {
     /* Chosen by itself for so many ranks and at most so many bytes (coll_measure); most_bytes 0: only on request. */
     int least_ranks, most_ranks;
     size_t most_bytes;
-    bool commutative_only; /* takes operands in another order than that of ranks */
+    enum coll_needs needs;
 };
 
 /* The algorithms of a collective, in order of preference; ends with a null name. The first that fits is taken. */

@@ -32,8 +32,14 @@ struct shared_slot {
     char inline_data[SHARED_INLINE];
 };
 
+struct shared;
+/* One copy between this rank's memory and `there` in that of `rank`. */
+typedef int (*shared_copy_fn)(struct shared *shared, int rank, bool write, void *here, uint64_t there, size_t bytes);
+
 struct shared {
     struct ncclx_rt *rt;
+    shared_copy_fn copy; /* null: not all ranks can */
+    void *copy_arg;
     const char *call; /* for the dump */
     int rank, size;
     int waits_for;    /* for the dump */
@@ -44,6 +50,8 @@ struct shared {
     char *data;
     uint64_t number;  /* of the part under way, or the last */
     uint64_t entered; /* all ranks are known to have entered this part */
+    unsigned long_calls;  /* that shared_copy.c served */
+    unsigned slow_probes; /* rank 0: how often in a row rank 1 was far */
     int error;        /* a wait failed: ranks no longer agree on the number, so every later call fails too */
 };
 
@@ -69,6 +77,12 @@ int shared_scatter(struct shared *shared, const struct coll_problem *problem, co
 int shared_alltoallv(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
 /* And exscan. */
 int shared_scan(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
+
+/* shared_copy.c, for long vectors of reduce, allreduce, reduce_scatter(_block), allgather and alltoall. single_copy: data
+ * does not pass through slots, each rank fetches what it needs from the others' buffers with shared->copy. by_distance:
+ * either, as the cores' distance suggests, with the same results. In place has to be the same on all ranks. */
+int shared_single_copy(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
+int shared_by_distance(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
 
 /* Nothing is done, and all ranks know: messages are the better way. */
 #define SHARED_DECLINED (-1)

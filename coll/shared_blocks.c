@@ -2,38 +2,17 @@
 #include "coll/blocks.h"
 #include "coll/shared_parts.h"
 
-/* A call's lists need not have displacements written out: this walks through them. */
-struct walk {
-    const struct coll_problem *problem;
-    const struct coll_blocks *blocks;
-    size_t next; /* elements: where the next block begins if it follows the one before */
-};
-
-/* Block `index`, which is one more than the last; in bytes. */
-static void walk_to(struct walk *walk, int index, size_t *offset, size_t *bytes)
-{
-    size_t element = walk->problem->element_bytes, i = (size_t)index;
-    if (!walk->blocks->counts) {
-        *bytes = walk->problem->bytes;
-        *offset = i * *bytes;
-        return;
-    }
-    *offset = (walk->blocks->displs ? walk->blocks->displs[i] : walk->next) * element;
-    *bytes = walk->blocks->counts[i] * element;
-    walk->next += walk->blocks->counts[i];
-}
-
 /* ---- Reductions -------------------------------------------------------------------------------------------------- */
 
 /* Vectors pass in parts; of each, a rank combines what is its own. In place the result is written where input has been
  * given already: it never gets ahead. */
 int shared_reduce_scatter(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf)
 {
-    struct walk walk = {problem, &problem->recv, 0};
+    struct shared_walk walk = {problem, &problem->recv, 0};
     const char *input = problem->in_place ? recvbuf : sendbuf;
-    size_t begin, own, most = shared->data_bytes / problem->element_bytes * problem->element_bytes;
+    size_t begin = 0, own = 0, most = shared->data_bytes / problem->element_bytes * problem->element_bytes;
     size_t total = problem->recv.counts ? problem->total_bytes : problem->bytes * (size_t)problem->size;
-    for (int i = 0; i <= problem->rank; i++) walk_to(&walk, i, &begin, &own);
+    for (int i = 0; i <= problem->rank; i++) shared_walk_to(&walk, i, &begin, &own);
     for (size_t done = 0; done < total; done += most) {
         size_t bytes = shared_smaller(total - done, most);
         int error = shared_give(shared, input + done, bytes);
@@ -68,10 +47,10 @@ int shared_scan(struct shared *shared, const struct coll_problem *problem, const
 /* Bytes [done, done + data_bytes) of every block but the own one to their places. */
 static int take_blocks(struct shared *shared, const struct coll_problem *problem, char *result, size_t done)
 {
-    struct walk walk = {problem, &problem->recv, 0};
+    struct shared_walk walk = {problem, &problem->recv, 0};
     for (int rank = 0; rank < shared->size; rank++) {
         size_t offset, block;
-        walk_to(&walk, rank, &offset, &block);
+        shared_walk_to(&walk, rank, &offset, &block);
         if (rank == shared->rank || block <= done) continue;
         size_t bytes = shared_smaller(block - done, shared->data_bytes);
         int error = shared_wait(shared, rank, shared->number);
@@ -83,10 +62,10 @@ static int take_blocks(struct shared *shared, const struct coll_problem *problem
 
 int shared_allgatherv(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf)
 {
-    struct walk walk = {problem, &problem->recv, 0};
+    struct shared_walk walk = {problem, &problem->recv, 0};
     size_t own_offset = 0, offset, bytes, largest = 0;
     for (int rank = 0; rank < shared->size; rank++) {
-        walk_to(&walk, rank, &offset, &bytes);
+        shared_walk_to(&walk, rank, &offset, &bytes);
         if (rank == shared->rank) own_offset = offset;
         if (bytes > largest) largest = bytes;
     }
@@ -173,20 +152,20 @@ static bool blocks_fit(const struct shared *shared, const struct coll_problem *p
 static void fill_cells(const struct shared *shared, const struct coll_problem *problem, const struct coll_blocks *leave,
                        const char *input, char *cells)
 {
-    struct walk walk = {problem, leave, 0};
+    struct shared_walk walk = {problem, leave, 0};
     for (int i = 0; i < shared->size; i++) {
         size_t offset, bytes;
-        walk_to(&walk, i, &offset, &bytes);
+        shared_walk_to(&walk, i, &offset, &bytes);
         if (i != shared->rank && bytes) memcpy(cells + (size_t)i * cell_bytes(shared), input + offset, bytes);
     }
 }
 
 static void take_cells(const struct shared *shared, const struct coll_problem *problem, char *result)
 {
-    struct walk walk = {problem, &problem->recv, 0};
+    struct shared_walk walk = {problem, &problem->recv, 0};
     for (int i = 0; i < shared->size; i++) {
         size_t offset, bytes;
-        walk_to(&walk, i, &offset, &bytes);
+        shared_walk_to(&walk, i, &offset, &bytes);
         if (i == shared->rank || !bytes) continue;
         const char *cells = shared_given(shared, i, shared->data_bytes) + sizeof(struct head);
         memcpy(result + offset, cells + (size_t)shared->rank * cell_bytes(shared), shared_smaller(bytes, cell_bytes(shared)));
@@ -195,11 +174,11 @@ static void take_cells(const struct shared *shared, const struct coll_problem *p
 
 static void copy_own(const struct coll_problem *problem, const char *input, char *result)
 {
-    struct walk from = {problem, &problem->send, 0}, to = {problem, &problem->recv, 0};
+    struct shared_walk from = {problem, &problem->send, 0}, to = {problem, &problem->recv, 0};
     size_t source = 0, target = 0, bytes = 0;
     for (int i = 0; i <= problem->rank; i++) {
-        walk_to(&from, i, &source, &bytes);
-        walk_to(&to, i, &target, &bytes);
+        shared_walk_to(&from, i, &source, &bytes);
+        shared_walk_to(&to, i, &target, &bytes);
     }
     if (bytes) memcpy(result + target, input + source, bytes);
 }

@@ -61,4 +61,25 @@ static inline size_t shared_smaller(size_t a, size_t b)
 void shared_combine(const struct shared *shared, const struct coll_problem *problem, int ranks, size_t data_bytes,
                     size_t offset, char *out, size_t bytes);
 
+/* A call's lists need not have displacements written out: this walks through them. */
+struct shared_walk {
+    const struct coll_problem *problem;
+    const struct coll_blocks *blocks;
+    size_t next; /* elements: where the next block begins if it follows the one before */
+};
+
+/* Block `index`, which is one more than the last; in bytes. */
+static inline void shared_walk_to(struct shared_walk *walk, int index, size_t *offset, size_t *bytes)
+{
+    size_t element = walk->problem->element_bytes, i = (size_t)index;
+    if (!walk->blocks->counts) {
+        *bytes = walk->problem->bytes;
+        *offset = i * *bytes;
+        return;
+    }
+    *offset = (walk->blocks->displs ? walk->blocks->displs[i] : walk->next) * element;
+    *bytes = walk->blocks->counts[i] * element;
+    walk->next += walk->blocks->counts[i];
+}
+
 #endif

@@ -75,6 +75,11 @@ void pml_region_detach(struct ncclx_rt *rt, struct pml_region *region);
 int pml_region_write(struct ncclx_rt *rt, struct pml_region *region, size_t offset, const void *from, size_t bytes);
 int pml_region_read(struct ncclx_rt *rt, struct pml_region *region, size_t offset, void *to, size_t bytes);
 
+/* For buffers that live as long as one call: no card, only the address that the peer told. Whether the kernel copies
+ * both ways between this rank and the peer, found by trying; and one such copy, complete when it returns. */
+bool pml_peer_copies(struct ncclx_rt *rt, int peer);
+int pml_peer_copy(struct ncclx_rt *rt, int peer, bool write, void *here, uint64_t there, size_t bytes);
+
 /* Peers that sleep while they wait for a change of memory. The word tells whether the peer may sleep; null: it never has to be woken from
  * here. Who changes memory that a peer may wait for (base_wait.ready) looks at the word afterwards, and wakes. */
 const _Atomic uint32_t *pml_sleeper(struct ncclx_rt *rt, int peer);

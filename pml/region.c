@@ -216,3 +216,25 @@ int pml_region_read(struct ncclx_rt *rt, struct pml_region *base, size_t offset,
     else return base_error(NCCLX_ERR_INTERNAL, "memory of rank %d is reached by messages only", base->peer);
     return NCCLX_SUCCESS;
 }
+
+/* ---- Memory that a peer told of for the length of a call ------------------------------------------------------------ */
+
+bool pml_peer_copies(struct ncclx_rt *rt, int peer)
+{
+    struct pml_connection *connection;
+    if (peer == rt->job.rank) return true;
+    if (pml_connection_to(rt->pml, peer, &connection)) return false;
+    pml_connection_probe(connection);
+    return connection->route.can_read && connection->route.can_write;
+}
+
+int pml_peer_copy(struct ncclx_rt *rt, int peer, bool write, void *here, uint64_t there, size_t bytes)
+{
+    struct pml_connection *connection;
+    int error = pml_connection_to(rt->pml, peer, &connection);
+    if (error) return error;
+    if (write) rt->pml->counters.bytes_sent += bytes;
+    else rt->pml->counters.bytes_received += bytes;
+    return write ? connection->transport->write(connection, here, there, bytes, 0)
+                 : connection->transport->read(connection, here, there, bytes, 0);
+}

@@ -10,12 +10,12 @@ mp=$top_builddir/tests/mp
 TEST_TIMEOUT=120
 long=${NCCLX_TEST_LONG:-}
 unset NCCLX_TEST_LONG # no variable of the library
-MOST_ALGORITHMS=5
+MOST_ALGORITHMS=7
 calls=0
 
 # Limits that are no algorithm's: a small and a large slot of shared memory, with few and with many ranks; rings of pml; the
 # pieces of pipelines.
-other_limits=all=6144,8192,16384,65536,131072
+other_limits=all=6144,8192,16384,32768,65536,131072
 
 # algorithms_of N: NCCLX_COLL_<NAME>=<the Nth algorithm>, of each collective; a shorter list goes round. 0: nothing.
 algorithms_of() {

@@ -58,7 +58,7 @@ static void draw_case(struct sim *sim, int size, struct coll_world_case *c)
     switch (sim_random(sim, 4)) {
     case 0: c->single = true; break;
     case 1: c->average = c->name != COLL_SCAN && c->name != COLL_EXSCAN; break;
-    default: c->ordered = !c->algorithm->commutative_only;
+    default: c->ordered = c->algorithm->needs != COMMUTATIVE;
     }
 }
 

@@ -85,7 +85,7 @@ static void run_kinds(int size, struct coll_world_case c, uint64_t seed)
         if (c.name != COLL_SCAN && c.name != COLL_EXSCAN) run(size, &kind, 1, seed);
         kind = c;
         kind.ordered = true;
-        if (!c.algorithm->commutative_only) run(size, &kind, 1, seed);
+        if (c.algorithm->needs != COMMUTATIVE) run(size, &kind, 1, seed);
     }
 }
 

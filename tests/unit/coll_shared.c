@@ -98,7 +98,28 @@ static const struct {
     {COLL_ALLTOALLV, shared_alltoallv},
     {COLL_SCAN, shared_scan},
     {COLL_EXSCAN, shared_scan},
+    {COLL_REDUCE, shared_single_copy},
+    {COLL_ALLREDUCE, shared_single_copy},
+    {COLL_ALLGATHER, shared_single_copy},
+    {COLL_ALLTOALL, shared_single_copy},
+    {COLL_REDUCE_SCATTER, shared_single_copy},
+    {COLL_REDUCE_SCATTER_BLOCK, shared_single_copy},
+    {COLL_REDUCE, shared_by_distance},
+    {COLL_ALLREDUCE, shared_by_distance},
+    {COLL_ALLGATHER, shared_by_distance},
+    {COLL_ALLTOALL, shared_by_distance},
+    {COLL_REDUCE_SCATTER, shared_by_distance},
+    {COLL_REDUCE_SCATTER_BLOCK, shared_by_distance},
 };
+
+/* Threads share their memory. */
+static int copy(struct shared *shared, int rank, bool write, void *here, uint64_t there, size_t bytes)
+{
+    (void)shared, (void)rank;
+    if (write) memcpy((void *)(uintptr_t)there, here, bytes);
+    else memcpy(here, (void *)(uintptr_t)there, bytes);
+    return NCCLX_SUCCESS;
+}
 
 static struct coll_world_case draw_case(unsigned *common, int size, shared_fn *run)
 {
@@ -151,8 +172,9 @@ static void one_call(struct member *member, struct shared *shared, unsigned call
     memset(member->recv, CANARY, 2 * CANARY_BYTES + recv.extent * problem.element_bytes);
     fill(in_recv ? to : from, &c, size, rank, call);
     for (unsigned i = draw(private, 4); i; i--) sched_yield();
+    shared->slow_probes = draw(private, 5); /* far, or near */
     int error = run(shared, &problem, from, to);
-    if (error == SHARED_DECLINED && c.name == COLL_ALLTOALLV) member->declined++;
+    if (error == SHARED_DECLINED && (c.name == COLL_ALLTOALLV || c.name == COLL_ALLTOALL)) member->declined++;
     else if (error) snprintf(member->failure, sizeof member->failure, "error %d: %s", error, base_error_detail());
     else if (c.name != COLL_BARRIER) check(member, &c, to, &recv, call);
     coll_layout_free(&send);
@@ -167,6 +189,7 @@ static void *member_main(void *arg)
     shared_prepare(&shared, &member->rt, member->team->memory, member->rank, member->team->size, member->team->slots,
                    member->team->data_bytes);
     shared.call = "test";
+    shared.copy = copy;
     for (unsigned call = 0; call < CALLS && !member->failure[0]; call++) one_call(member, &shared, call, &common, &private);
     return NULL;
 }
