@@ -7,7 +7,7 @@
  * worth it. */
 #define CALLS_BEFORE 4
 #define SMALL_BYTES ((size_t)2 * SHARED_PAGE - SHARED_APART)
-#define SMALL_SLOTS 8
+#define SMALL_SLOTS 16
 #define LARGE_SLOTS 4
 /* A rank that ends waits so long for others to leave its segments: they are on their way out too, unless they have
  * died. */

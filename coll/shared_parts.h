@@ -11,8 +11,9 @@ static inline int shared_enter(struct shared *shared)
 {
     uint64_t number = ++shared->number;
     if (number < shared->entered + shared->slots) return NCCLX_SUCCESS;
-    /* The slot was used last by part number - slots: all must have entered the one after that. */
-    uint64_t wanted = number - shared->slots + 1;
+    /* The slot was used last by part number - slots: all must have entered the one after that. Waiting for a little more
+     * makes looks at the others' rows, which cost a transfer each, rare. */
+    uint64_t wanted = number - shared->slots / 2;
     for (int rank = 0; rank < shared->size; rank++) {
         int error = rank == shared->rank ? NCCLX_SUCCESS : shared_wait(shared, rank, wanted);
         if (error) return error;

@@ -82,12 +82,14 @@ static inline struct pml_packet *ring_reserve(struct ring_writer *writer)
     return &writer->shared->line[writer->next % RING_LINES];
 }
 
-/* Makes the reserved line visible. */
+/* Makes the reserved line visible. Asks for one of the next lines, but not for the one that the reader looks at now: a
+ * line comes back from the reader's cache while others are written. */
 static inline void ring_publish(struct ring_writer *writer, struct pml_packet *line)
 {
     writer->payload_end[writer->next % RING_LINES] = writer->payload_next;
     atomic_store_explicit(&line->pass, (uint32_t)(writer->next / RING_LINES) + 1, memory_order_release);
     writer->next++;
+    __builtin_prefetch(&writer->shared->line[(writer->next + 3) % RING_LINES], 1, 3);
 }
 
 /* Room for a payload of the reserved line, which it describes; null: full. */
