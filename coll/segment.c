@@ -8,7 +8,7 @@
 #define CALLS_BEFORE 4
 #define SMALL_BYTES ((size_t)2 * SHARED_PAGE - SHARED_APART)
 #define SMALL_SLOTS 16
-#define LARGE_SLOTS 4
+#define LARGE_SLOTS 8
 /* A rank that ends waits so long for others to leave its segments: they are on their way out too, unless they have
  * died. */
 #define LEAVE_NS (2 * BASE_NS_PER_S)

@@ -98,6 +98,7 @@ int shared_bcast(struct shared *shared, const struct coll_problem *problem, cons
         if (root && !error) continue;
         if (!error) error = shared_wait(shared, problem->root, shared->number);
         if (error) return error;
+        __builtin_prefetch(shared_slot(shared, problem->root, shared->number + 1));
         memcpy(piece, shared_given(shared, problem->root, bytes), bytes);
     }
     return NCCLX_SUCCESS;
