@@ -9,7 +9,7 @@ tests_perf_report_SOURCES = tests/perf/report.c
 # The MPI programs are compiled where the libraries are: by ncclx-perf itself, from these.
 perfsourcedir = $(pkglibexecdir)
 perfsource_DATA = tests/perf/kernel.c tests/perf/api_mpi.h
-EXTRA_DIST += tests/perf/ncclx-perf.in $(perfsource_DATA)
+EXTRA_DIST += tests/perf/README.md tests/perf/ncclx-perf.in $(perfsource_DATA)
 
 bin_SCRIPTS += tests/perf/ncclx-perf
 tests/perf/ncclx-perf: tests/perf/ncclx-perf.in Makefile
