@@ -64,6 +64,14 @@ launcher_ncclxrun_CPPFLAGS = $(AM_CPPFLAGS) -DLIBEXECDIR='"$(libexecdir)"'
 launcher_ncclxrun_LDFLAGS = $(AM_LDFLAGS) -Wl,--as-needed
 launcher_ncclxrun_LDADD = launcher/liblauncher.la bootstrap/liboob.la $(EVENT_LIBS)
 
+server_sources = \
+	launcher/server.c \
+	launcher/server_exchange.c \
+	launcher/server_job.c \
+	launcher/server_modex.c \
+	launcher/server_names.c \
+	launcher/server_notices.c \
+	launcher/server_upcalls.c
 libexec_PROGRAMS += launcher/ncclxd
 launcher_ncclxd_SOURCES = $(wiring_sources) \
 	launcher/child_pool.c launcher/child_pool.h \
@@ -78,10 +86,6 @@ launcher_ncclxd_SOURCES = $(wiring_sources) \
 	launcher/ncclxd.c \
 	launcher/ncclxd_describe.c \
 	launcher/scratch.c launcher/scratch.h \
-	launcher/server.c launcher/server.h launcher/server_private.h \
-	launcher/server_calls.h launcher/server_exchange.c launcher/server_modex.c launcher/server_names.c \
-	launcher/server_job.c \
-	launcher/server_notices.c \
-	launcher/server_upcalls.c \
+	launcher/server.h launcher/server_calls.h launcher/server_private.h $(server_sources) \
 	launcher/sweep.c launcher/sweep.h
 launcher_ncclxd_LDADD = launcher/liblauncher.la bootstrap/libkvx.la bootstrap/liboob.la $(EVENT_LIBS) $(PMIX_LIBS) $(HWLOC_LIBS)

@@ -26,3 +26,9 @@ bench: all
 	tests/perf/ncclx-perf $(BENCH_FLAGS)
 .PHONY: bench
 plain_script_tests += tests/perf.t
+
+# What a start costs here, for the model of large starts.
+check_PROGRAMS += tests/perf/startup_costs
+tests_perf_startup_costs_SOURCES = tests/perf/startup_costs.c $(server_sources) launcher/link.c launcher/cpus.c
+tests_perf_startup_costs_CPPFLAGS = $(AM_CPPFLAGS)
+tests_perf_startup_costs_LDADD = launcher/liblauncher.la bootstrap/libkvx.la bootstrap/liboob.la $(CORE_LIBS) $(EVENT_LIBS)

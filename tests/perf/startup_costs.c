@@ -1,0 +1,420 @@
+/* startup_costs.c - measures what the parts of a job's start cost on this machine, for the model in
+ * tests/sim/startup_scale.c: prints NAME=NANOSECONDS lines, which that program takes as arguments.
+ *
+ *     tests/perf/startup_costs >costs && tests/sim/startup_scale $(grep = costs)
+ *
+ * The real functions are measured: libpmix through launcher/server, launch orders through launcher/message, frames
+ * through launcher/link over a socket pair, records through bootstrap/oob. Lines with # are for people: how the
+ * registration of a job grows with its ranks and nodes.
+ */
+#include "config.h"
+
+#include "bootstrap/oob/oob.h"
+#include "launcher/cpus.h"
+#include "launcher/link.h"
+#include "launcher/server_private.h"
+#include "runtime/base/base.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ROUNDS 5
+#define RANKS_A_NODE 8
+
+static double now(void) /* seconds */
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static double cpu(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "startup_costs: %s: %s\n", what, base_error_detail());
+    _exit(1);
+}
+
+static void print_cost(const char *name, double seconds)
+{
+    printf("%s=%.0f\n", name, seconds < 0 ? 0 : seconds * 1e9);
+    fflush(stdout);
+}
+
+static long memory_kib(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+}
+
+/* ---- Jobs of any size ---- */
+
+struct job {
+    char name[64];
+    struct message_launch launch;
+    bool *oversubscribed;
+};
+
+static void make_job(struct job *job, const char *name, int nodes, int each)
+{
+    int ranks = nodes * each;
+    struct message_launch *launch = &job->launch;
+    snprintf(job->name, sizeof job->name, "%s", name);
+    *launch = (struct message_launch){
+        .job = job->name, .node_count = nodes, .radix = 32, .rank_count = ranks, .app_count = 1};
+    launch->nodes = calloc((size_t)nodes, sizeof *launch->nodes);
+    launch->positions = calloc((size_t)nodes, sizeof *launch->positions);
+    launch->ranks = calloc((size_t)ranks, sizeof *launch->ranks);
+    launch->apps = calloc(1, sizeof *launch->apps);
+    job->oversubscribed = launch->oversubscribed = calloc((size_t)nodes, sizeof *job->oversubscribed);
+    static char *arguments[] = {(char *)(uintptr_t) "hello", NULL}, *none[] = {NULL};
+    static char own[256];
+    gethostname(own, sizeof own - 1);
+    launch->environment = none;
+    launch->apps[0].argv = arguments;
+    for (int i = 0; i < nodes; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "node%05d", i);
+        launch->nodes[i] = i ? strdup(text) : own;
+        launch->positions[i] = i;
+    }
+    for (int i = 0; i < ranks; i++)
+        launch->ranks[i] = (struct map_rank){.node = i / each, .local_rank = i % each, .cpus = (char *)(uintptr_t) "3"};
+}
+
+/* ---- libpmix ---- */
+
+static char scratch[64];
+
+static struct server_options options_of(const struct job *job, struct cpus *cpus)
+{
+    return (struct server_options){.launch = &job->launch,
+                                   .oversubscribed = job->oversubscribed,
+                                   .scratch = scratch,
+                                   .segment = "/proc/1/fd/1",
+                                   .topology = topo_node_hwloc(cpus->node)};
+}
+
+static void ignore_abort(void *arg, int rank, int code, const char *text)
+{
+    (void)arg, (void)rank, (void)code, (void)text;
+}
+
+static void ignore_text(void *arg, int rank, const char *text)
+{
+    (void)arg, (void)rank, (void)text;
+}
+
+static void ignore_send(void *arg, int link, const void *data, size_t bytes)
+{
+    (void)arg, (void)link, (void)data, (void)bytes;
+}
+
+struct sample {
+    double init, registration;
+    long kib;
+};
+
+/* A process of its own starts a server for one rank, and registers one job more. */
+static struct sample measure_server(int nodes, int each)
+{
+    static const struct server_events events = {.aborted = ignore_abort, .logged = ignore_text, .send = ignore_send};
+    struct sample sample = {0, 0, 0};
+    int ends[2];
+    if (pipe(ends)) fail("pipe");
+    pid_t child = fork();
+    if (child == 0) {
+        struct job first, job;
+        struct server *server;
+        struct cpus cpus;
+        snprintf(scratch, sizeof scratch, "/dev/shm/startup-costs.%d", (int)getpid());
+        if (mkdir(scratch, 0700) || cpus_discover(&cpus)) fail("a private directory and the topology");
+        make_job(&first, "first", 1, 1);
+        make_job(&job, "job", nodes, each);
+        struct server_options options = options_of(&first, &cpus);
+        double start = cpu(); /* of all threads: what others do on this machine is left out */
+        if (server_start(&options, &events, NULL, &server)) fail("the server");
+        sample.init = cpu() - start;
+        options = options_of(&job, &cpus);
+        long before = memory_kib();
+        start = cpu();
+        if (server_register_job(&options)) fail("the registration");
+        sample.registration = cpu() - start;
+        sample.kib = memory_kib() - before;
+        if (write(ends[1], &sample, sizeof sample) != sizeof sample) fail("pipe");
+        char command[128];
+        snprintf(command, sizeof command, "rm -rf %s", scratch);
+        _exit(system(command) != 0);
+    }
+    close(ends[1]);
+    if (read(ends[0], &sample, sizeof sample) != sizeof sample) fail("a server's figures");
+    close(ends[0]);
+    waitpid(child, NULL, 0);
+    return sample;
+}
+
+static struct sample best_server(int nodes, int each)
+{
+    struct sample best = measure_server(nodes, each);
+    for (int i = 1; i < (nodes > 2000 ? 2 : ROUNDS); i++) {
+        struct sample sample = measure_server(nodes, each);
+        if (sample.init < best.init) best.init = sample.init;
+        if (sample.registration < best.registration) best.registration = sample.registration;
+    }
+    return best;
+}
+
+static void measure_pmix(int most_nodes)
+{
+    struct sample one = best_server(1, 1), eight = best_server(1, 8), more = best_server(1, 64);
+    double client = (more.registration - eight.registration) / 56;
+    printf("# nodes  ranks  registration ms  memory KiB\n");
+    for (int nodes = 16; nodes < most_nodes; nodes *= 8) {
+        struct sample sample = best_server(nodes, RANKS_A_NODE);
+        printf("# %5d %6d %10.2f %10ld\n", nodes, nodes * RANKS_A_NODE, sample.registration * 1e3, sample.kib);
+    }
+    struct sample large = best_server(most_nodes, RANKS_A_NODE), thin = best_server(most_nodes, 1);
+    printf("# %5d %6d %10.2f %10ld\n", most_nodes, most_nodes * RANKS_A_NODE, large.registration * 1e3, large.kib);
+    printf("# %5d %6d %10.2f %10ld\n", most_nodes, most_nodes, thin.registration * 1e3, thin.kib);
+    double rank = (large.registration - thin.registration) / ((RANKS_A_NODE - 1.0) * most_nodes);
+    double node = (thin.registration - one.registration) / most_nodes - rank;
+    print_cost("server_init", one.init - one.registration);
+    print_cost("register_fixed", one.registration - client);
+    print_cost("register_client", client);
+    print_cost("register_rank", rank);
+    print_cost("register_node", node);
+}
+
+/* ---- Launch orders ---- */
+
+static void measure_order(int nodes)
+{
+    struct job job;
+    struct message_launch read_back;
+    struct frame_writer writer;
+    struct frame frame;
+    make_job(&job, "job", nodes, RANKS_A_NODE);
+    double start = cpu();
+    message_write_launch(&writer, &job.launch);
+    if (frame_finish(&writer) || frame_parse(writer.data, writer.used, &frame)) fail("a launch order");
+    double written = cpu();
+    if (message_read_launch(&frame, &read_back)) fail("a launch order");
+    double done = cpu();
+    printf("# a launch order for %d ranks: %zu bytes, written in %.2f ms, read in %.2f ms\n", job.launch.rank_count,
+           writer.used, (written - start) * 1e3, (done - written) * 1e3);
+    print_cost("order_rank", (done - written) / job.launch.rank_count);
+    printf("order_bytes_rank=%zu\n", writer.used / (size_t)job.launch.rank_count);
+}
+
+/* ---- Messages of a daemon ---- */
+
+#define PINGS 20000
+
+struct echo {
+    struct event_base *base;
+    struct link *link;
+    struct oob_seal out, in;
+    int left;
+    bool answers;
+};
+
+/* What a daemon does with a message of a neighbour: opens it, reads it, writes one, seals it. */
+static void send_ping(struct echo *echo)
+{
+    unsigned char sealed[64 + OOB_RECORD_EXTRA], text[40] = {0};
+    struct frame_writer writer;
+    oob_seal(&echo->out, text, sizeof text, sealed);
+    frame_begin(&writer, 9);
+    frame_put_raw(&writer, sealed, sizeof text + OOB_RECORD_EXTRA);
+    link_send(echo->link, &writer);
+}
+
+static int on_ping(void *arg, const struct frame *frame)
+{
+    struct echo *echo = arg;
+    unsigned char text[64];
+    if (oob_unseal(&echo->in, frame->payload, frame->bytes, text)) return NCCLX_ERR_TRANSPORT;
+    if (echo->left-- > 0)
+        send_ping(echo);
+    else
+        event_base_loopbreak(echo->base);
+    return NCCLX_SUCCESS;
+}
+
+static void on_drained(void *arg)
+{
+    (void)arg;
+}
+
+static void on_closed(void *arg, const char *message)
+{
+    struct echo *echo = arg;
+    (void)message;
+    event_base_loopbreak(echo->base);
+}
+
+static void echo_run(int fd, bool first)
+{
+    static const struct link_events events = {.frame = on_ping, .drained = on_drained, .closed = on_closed};
+    static const unsigned char key[OOB_KEY_BYTES] = {1};
+    struct echo echo = {.base = event_base_new(), .left = PINGS};
+    oob_seal_begin(&echo.in, key);
+    oob_seal_begin(&echo.out, key);
+    echo.link = link_open(echo.base, fd, &events, &echo);
+    if (first) send_ping(&echo);
+    event_base_dispatch(echo.base);
+}
+
+/* CPU time of one side, for each message that it takes and the one that it sends. */
+static void measure_messages(void)
+{
+    int ends[2];
+    double best = 1;
+    struct oob *oob;
+    struct oob_identity identity = {.job = "job", .positions = 1, .trust = OOB_SECRET};
+    const struct oob_options options = {.port_low = 0};
+    if (oob_create(&identity, &options, &oob)) { /* which loads libsodium */
+        printf("# no records: %s\n", base_error_detail());
+        return;
+    }
+    for (int i = 0; i < ROUNDS; i++) {
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) fail("a socket pair");
+        pid_t child = fork();
+        if (child == 0) {
+            close(ends[0]);
+            echo_run(ends[1], false);
+            _exit(0);
+        }
+        close(ends[1]);
+        double start = cpu();
+        echo_run(ends[0], true);
+        double each = (cpu() - start) / PINGS;
+        if (each < best) best = each;
+        close(ends[0]);
+        waitpid(child, NULL, 0);
+    }
+    print_cost("receive", best * 0.6); /* the loop's wait and the read weigh more than the write */
+    print_cost("send", best * 0.4);
+    oob_destroy(oob);
+}
+
+static void measure_bytes(void)
+{
+    static unsigned char data[32768], sealed[sizeof data + OOB_RECORD_EXTRA];
+    static const unsigned char key[OOB_KEY_BYTES] = {1};
+    struct oob_seal seal, open;
+    const int records = 2000;
+    oob_seal_begin(&seal, key);
+    oob_seal_begin(&open, key);
+    double start = cpu();
+    for (int i = 0; i < records; i++) {
+        oob_seal(&seal, data, sizeof data, sealed);
+        if (oob_unseal(&open, sealed, sizeof sealed, data)) fail("a record");
+    }
+    /* sealed and opened once each, and copied about three times at either end, in the kernel and out of it */
+    print_cost("kilobyte", (cpu() - start) / (records * 32.0) / 2 + 1024.0 / 5e9 * 3);
+}
+
+/* ---- Connections ---- */
+
+static void wait_connected(struct oob *one, struct oob *other, int wanted)
+{
+    struct oob_event event;
+    while (wanted) {
+        uint64_t time = base_clock_ns();
+        oob_dispatch(one, time);
+        oob_dispatch(other, time);
+        struct oob *both[] = {one, other};
+        for (int i = 0; i < 2; i++) {
+            while (oob_next(both[i], &event)) {
+                if (event.kind != OOB_CONNECTED && event.kind != OOB_ACCEPTED) continue;
+                close(event.fd);
+                wanted--;
+            }
+        }
+    }
+}
+
+/* CPU time of both ends together, halved. */
+static void measure_connections(void)
+{
+    struct oob_identity identity = {.job = "job", .positions = 2, .trust = OOB_SECRET};
+    struct oob_options options = {.networks = "127.0.0.1/32"};
+    struct oob_addresses addresses;
+    struct oob *above, *below;
+    const int connections = 200;
+    if (oob_create(&identity, &options, &above)) return;
+    identity.position = 1;
+    if (oob_create(&identity, &options, &below) || oob_listen(above)) fail("an endpoint");
+    struct oob_addresses towards;
+    if (oob_addresses_parse("127.0.0.1:1", &towards) || oob_addresses(above, &towards.list[0], &addresses))
+        fail("addresses");
+    double start = cpu();
+    for (int i = 0; i < connections; i++) {
+        uint64_t id;
+        if (oob_connect(below, 0, NULL, &addresses, 0, 1000, base_clock_ns(), &id)) fail("a connection");
+        wait_connected(above, below, 2);
+    }
+    double each = (cpu() - start) / connections / 2;
+    print_cost("accept", each);
+    print_cost("connect", each);
+    oob_destroy(below);
+    oob_destroy(above);
+}
+
+/* ---- Processes ---- */
+
+static double run_process(char *const argv[], double *forked)
+{
+    double start = now();
+    pid_t child = fork();
+    if (child == 0) {
+        execv(argv[0], argv);
+        _exit(127);
+    }
+    *forked = now() - start;
+    waitpid(child, NULL, 0);
+    return now() - start;
+}
+
+static void measure_fork(void)
+{
+    static char *const argv[] = {(char *)(uintptr_t) "/bin/true", NULL};
+    double best = 1, best_fork = 1;
+    for (int i = 0; i < 50; i++) {
+        double forked, whole = run_process(argv, &forked);
+        if (whole < best) best = whole;
+        if (forked < best_fork) best_fork = forked;
+    }
+    printf("# fork takes %.0f us of the parent, an empty program %.0f us in all\n", best_fork * 1e6, best * 1e6);
+    print_cost("agent_fork", best_fork);
+}
+
+int main(int argc, char **argv)
+{
+    int nodes = argc > 1 ? atoi(argv[1]) : 8192;
+    measure_fork();
+    measure_messages();
+    measure_bytes();
+    measure_connections();
+    measure_order(nodes);
+    measure_pmix(nodes);
+    return 0;
+}
