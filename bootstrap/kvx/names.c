@@ -18,7 +18,7 @@ struct name {
 
 static struct name **find_name(struct kvx *kvx, const char *key, size_t bytes)
 {
-    struct name **place = &kvx->names[kvx_hash(key, bytes) % BUCKETS];
+    struct name **place = &kvx->names[kvx_hash(key, bytes) % NAME_BUCKETS];
     while (*place && ((*place)->key_bytes != bytes || memcmp((*place)->key, key, bytes))) place = &(*place)->next;
     return place;
 }
@@ -33,7 +33,7 @@ static void announce(struct kvx *kvx, const struct name *name)
 {
     struct answer answer;
     answer_with(name, &answer);
-    for (int i = 0; i < BUCKETS; i++) {
+    for (int i = 0; i < NAME_BUCKETS; i++) {
         for (struct request **place = &kvx->requests[i]; *place;) {
             struct request *request = *place;
             if (request->type == WIRE_LOOKUP && request->key_bytes == name->key_bytes &&
@@ -76,7 +76,7 @@ static void remove_name(struct kvx *kvx, struct name **place)
 static enum kvx_status unpublish(struct kvx *kvx, const struct wire_message *message)
 {
     bool all = message->key_bytes == 0, found = false;
-    for (int i = 0; i < BUCKETS; i++) {
+    for (int i = 0; i < NAME_BUCKETS; i++) {
         for (struct name **place = &kvx->names[i]; *place;) {
             const struct name *name = *place;
             bool named =
@@ -113,6 +113,6 @@ bool names_serve(struct kvx *kvx, const struct wire_message *message, struct ans
 
 void names_release(struct kvx *kvx)
 {
-    for (int i = 0; i < BUCKETS; i++)
+    for (int i = 0; i < NAME_BUCKETS; i++)
         while (kvx->names[i]) remove_name(kvx, &kvx->names[i]);
 }

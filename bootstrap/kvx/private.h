@@ -5,7 +5,8 @@
 #include "bootstrap/kvx/wire.h"
 
 #define KVX_LOCAL (-2) /* a link that is none: this daemon itself */
-#define BUCKETS 64
+#define NAME_BUCKETS 64
+#define BUCKETS 1021 /* of ranks, which are often multiples of something: a prime */
 
 /* ---- map.c ---- */
 
@@ -68,7 +69,7 @@ struct kvx {
     struct fence *fences, **last_fence;
     struct request *requests[BUCKETS];
     uint64_t last_request, deadline, now;
-    struct name *names[BUCKETS];
+    struct name *names[NAME_BUCKETS];
     size_t published_bytes;
     struct cached *cache[BUCKETS], *newest, *oldest;
     size_t cached_bytes;

@@ -31,6 +31,11 @@ tests_sim_startup_SOURCES = tests/sim/startup.c $(STARTUP_WORLD) $(SIM_ENGINE)
 tests_sim_startup_CPPFLAGS = $(SIM_CPPFLAGS)
 tests_sim_startup_LDADD = $(CORE_LIBS)
 
+sim_tests += tests/sim/startup_scale
+tests_sim_startup_scale_SOURCES = tests/sim/startup_scale.c $(STARTUP_WORLD) $(SIM_ENGINE)
+tests_sim_startup_scale_CPPFLAGS = $(SIM_CPPFLAGS)
+tests_sim_startup_scale_LDADD = $(CORE_LIBS)
+
 sim_tests += tests/sim/kvx
 tests_sim_kvx_SOURCES = tests/sim/kvx.c $(kvx_sources) $(SIM_ENGINE)
 tests_sim_kvx_CPPFLAGS = $(SIM_CPPFLAGS)

@@ -32,6 +32,12 @@ static void demand(const struct proc *proc, int code)
     if (code) sim_fail(sim_of(proc), "place %d: %s", proc->position, base_error_detail());
 }
 
+size_t driver_weight(const struct world *world, const unsigned char *data, size_t bytes)
+{
+    if (data[3] != LAUNCH) return bytes;
+    return ORDER_BYTES + world->setup.order_bytes_rank * (size_t)world->ranks;
+}
+
 static struct conn *conn_of(const struct proc *proc, int link)
 {
     return link == TREE_PARENT ? proc->up : proc->down[link];
@@ -116,7 +122,8 @@ static void end_soon(struct sim *sim, void *context, uint64_t a, uint64_t b)
 static void all_done(struct proc *proc)
 {
     struct world *world = proc->world;
-    uint64_t most = sim_chance(sim_of(proc), 1, 4) ? 3 * BASE_NS_PER_S : 200 * MILLISECOND;
+    bool long_run = world->setup.chance && sim_chance(sim_of(proc), 1, 4);
+    uint64_t most = long_run ? 3 * BASE_NS_PER_S : 200 * MILLISECOND;
     latest(&world->times.fetched, proc);
     sim_after(sim_of(proc), world_chance(world, 0, most), end_soon, proc, 0, 0);
 }
@@ -126,19 +133,22 @@ static void rank_failed(struct proc *proc)
     if (!proc->ending) send_text(proc, TREE_FRONT, RANK_FAILED, 4);
 }
 
-/* In rounds of a dissemination: those a power of two away. */
+/* As in rounds of a dissemination: those a power of two away; where nothing is left to chance, between the first ranks
+ * of nodes. */
 static int peer_of(const struct world *world, int rank, int card)
 {
-    return (int)(((int64_t)rank + ((int64_t)1 << card % 20)) % world->ranks);
+    int64_t unit = world->setup.chance ? 1 : world->setup.ranks_a_node;
+    return (int)(((int64_t)rank + (unit << card % 20)) % world->ranks);
 }
 
 static void fetch_cards(struct proc *proc)
 {
     struct world *world = proc->world;
-    int cards = world->setup.cards;
-    proc->busy = local_ranks(proc) * cards;
+    int cards = world->setup.cards, ranks = local_ranks(proc);
+    if (!world->setup.chance && ranks) ranks = 1;
+    proc->busy = ranks * cards;
     if (!proc->busy) all_done(proc);
-    for (int i = 0; i < local_ranks(proc); i++) {
+    for (int i = 0; i < ranks; i++) {
         for (int card = 0; card < cards; card++) {
             int peer = peer_of(world, world->first_rank[proc->position] + i, card);
             proc_spend(proc, world->setup.costs.upcall);
@@ -152,6 +162,7 @@ static void after_fence(struct proc *proc, void *argument, uint64_t number)
     (void)argument, (void)number;
     proc_spend(proc, proc->world->setup.costs.upcall * (uint64_t)local_ranks(proc));
     latest(&proc->world->times.fenced, proc);
+    if (proc->steps > proc->world->steps) proc->world->steps = proc->steps;
     fetch_cards(proc);
 }
 
@@ -287,10 +298,11 @@ static void take_report(struct proc *proc, const struct tree_action *action)
     if (!text[0]) sim_fail(sim_of(proc), "a report without words");
 }
 
-/* The exchange of keys ends at daemon 0. */
+/* The exchange of keys ends at daemon 0, and need not hear of those who leave during the end. */
 static void lose_keys(struct proc *proc, int link)
 {
-    if (proc->kvx && (proc->position > 0 || link != TREE_PARENT)) demand(proc, kvx_link_lost(proc->kvx, link));
+    if (proc->kvx && !proc->ending && (proc->position > 0 || link != TREE_PARENT))
+        demand(proc, kvx_link_lost(proc->kvx, link));
 }
 
 static void close_link(struct proc *proc, int link)
@@ -349,7 +361,7 @@ static void take_action(struct proc *proc, const struct tree_action *action)
         world->ready++;
         latest(&world->times.ready, proc);
         proc_spend(proc, world->setup.costs.order_rank * (uint64_t)world->ranks); /* mapping, and writing the order */
-        send_text(proc, TREE_EVERYBODY, LAUNCH, ORDER_BYTES + world->setup.order_bytes_rank * (size_t)world->ranks);
+        send_text(proc, TREE_EVERYBODY, LAUNCH, 100);
         break;
     case TREE_REPORT:
         take_report(proc, action);
@@ -359,6 +371,7 @@ static void take_action(struct proc *proc, const struct tree_action *action)
         break;
     case TREE_ALL_ENDED:
         world->all_ended++;
+        world->held_most = world_held() - world->held_before;
         demand(proc, tree_end(proc->tree, false, now_of(proc)));
         break;
     case TREE_FINISHED:

@@ -43,6 +43,8 @@ uint64_t world_chance(struct world *world, uint64_t least, uint64_t most); /* 0 
 /* ---- startup_driver.c: what ncclxd and ncclxrun do around their cores ---- */
 
 void driver_begin(struct proc *proc);
+/* What a frame stands for: of the order to launch only the beginning is carried about. */
+size_t driver_weight(const struct world *world, const unsigned char *data, size_t bytes);
 void driver_connected(struct proc *proc);
 void driver_frame(struct proc *proc, struct conn *conn, bool upwards, const void *data, size_t bytes);
 void driver_closed(struct proc *proc, struct conn *conn, bool upwards);

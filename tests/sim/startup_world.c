@@ -155,9 +155,10 @@ static void take_parcel(struct proc *proc, void *argument, uint64_t number)
         if (parcel->steps > proc->steps) proc->steps = parcel->steps;
         if (parcel->bytes) {
             const struct world_costs *costs = &proc->world->setup.costs;
-            proc_spend(proc, costs->receive + costs->kilobyte * parcel->bytes / 1024);
+            size_t weight = driver_weight(proc->world, parcel->data, parcel->bytes);
+            proc_spend(proc, costs->receive + costs->kilobyte * weight / 1024);
             proc->messages++;
-            proc->bytes += parcel->bytes;
+            proc->bytes += weight;
             driver_frame(proc, conn, parcel->upwards, parcel->data, parcel->bytes);
         } else {
             conn->open[parcel->upwards] = false;
@@ -205,11 +206,12 @@ void conn_send(struct conn *conn, bool upwards, const void *data, size_t bytes)
     struct proc *proc = upwards ? conn->child : conn->parent;
     const struct world_costs *costs = &proc->world->setup.costs;
     if (!conn->open[!upwards]) return;
-    proc_spend(proc, costs->send + costs->kilobyte * bytes / 1024);
+    size_t weight = driver_weight(proc->world, data, bytes);
+    proc_spend(proc, costs->send + costs->kilobyte * weight / 1024);
     proc->messages++;
-    proc->bytes += bytes;
+    proc->bytes += weight;
     proc->world->messages++;
-    proc->world->bytes += bytes;
+    proc->world->bytes += weight;
     transmit(conn, upwards, data, bytes);
 }
 
@@ -291,7 +293,12 @@ static void last_of_all(struct world *world)
 static void vanish(struct proc *proc, bool reset, int status)
 {
     struct world *world = proc->world;
-    for (struct conn *conn = world->conns; conn; conn = conn->next) {
+    if (!world->setup.chance) { /* there are no others, and many */
+        if (proc->up) conn_close(proc->up, true);
+        for (int i = 0; i < proc->child_count; i++)
+            if (proc->down[i]) conn_close(proc->down[i], false);
+    }
+    for (struct conn *conn = world->setup.chance ? world->conns : NULL; conn; conn = conn->next) {
         if (conn->child != proc && conn->parent != proc) continue;
         bool upwards = conn->child == proc;
         conn->reset[upwards] |= reset && sim_chance(world->sim, 1, 2);

@@ -108,18 +108,19 @@ struct world {
     int *home, *first_rank; /* of a rank; of a daemon */
     int ranks;
     struct world_times times;
-    uint64_t messages, bytes;
-    struct proc *starter_of_all; /* TREE_START_ONCE */
-    unsigned truth_all;          /* of that agent */
+    uint64_t messages, bytes, steps; /* steps: until the fence is over */
+    struct proc *starter_of_all;     /* TREE_START_ONCE */
+    unsigned truth_all;              /* of that agent */
     bool everybody_runs;
     int everybody_left;
     int reports, ready, all_ended, rank_failures; /* at the front */
     struct tree_failure reported;
     uint64_t reported_at, front_finished, end_at; /* when the front began the end */
+    int height;                                   /* of the tree */
     int unended;                                  /* what TREE_FINISHED said at the front */
     bool unlike;                                  /* nodes have descriptions of their own */
     bool rank_killed;                             /* a rank failed by itself */
-    int64_t held_before;
+    int64_t held_before, held_most;               /* bytes; when all ranks had ended */
     struct parcel *parcels;
     struct chunk *chunks;
 };
