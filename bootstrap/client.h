@@ -87,6 +87,9 @@ struct bootstrap_nodes {
     int *of; /* index of the node of each job rank */
 };
 
+/* The text of BOOTSTRAP_KEY_PLACES, which is changed on the way; nodes->of has room for the job, and says -1. False:
+ * malformed, or memory is short; what is there is to be released all the same. */
+bool bootstrap_parse_places(char *text, int size, struct bootstrap_nodes *nodes);
 int bootstrap_nodes_get(struct bootstrap *boot, const struct bootstrap_nodes **nodes);
 void bootstrap_nodes_release(struct bootstrap *boot);
 

@@ -61,10 +61,88 @@ static int add_node(struct bootstrap *boot, struct bootstrap_nodes *nodes, const
     return error;
 }
 
+/* ---- Under ncclxrun: all in one text ---- */
+
+/* A number below `end` at *text, which moves on; or -1. */
+static int take_number(const char **text, int end)
+{
+    char *rest;
+    long number = **text >= '0' && **text <= '9' ? strtol(*text, &rest, 10) : -1;
+    if (number < 0 || number >= end) return -1;
+    *text = rest;
+    return (int)number;
+}
+
+/* "0-3,8": false when it is not, or goes beyond the job, or names a rank a second time. */
+static bool parse_ranges(const char *text, int size, int index, struct bootstrap_nodes *nodes)
+{
+    struct bootstrap_node *node = &nodes->node[index];
+    for (;; text++) {
+        int first = take_number(&text, size), last = first;
+        if (*text == '-') {
+            text++;
+            last = take_number(&text, size);
+        }
+        if (first < 0 || first > last) return false;
+        int *ranks = base_realloc(AREA_BOOTSTRAP, node->ranks, ((size_t)node->count + (size_t)(last - first) + 1) * sizeof *ranks);
+        if (!ranks) return false;
+        node->ranks = ranks;
+        for (int rank = first; rank <= last; rank++) {
+            if (nodes->of[rank] >= 0) return false;
+            nodes->of[rank] = index;
+            ranks[node->count++] = rank;
+        }
+        if (!*text) return true;
+        if (*text != ',') return false;
+    }
+}
+
+bool bootstrap_parse_places(char *text, int size, struct bootstrap_nodes *nodes)
+{
+    size_t places = 1;
+    for (const char *c = text; *c; c++) places += *c == ';';
+    nodes->node = base_calloc(AREA_BOOTSTRAP, places, sizeof *nodes->node);
+    if (!nodes->node) return false;
+    for (char *rest, *entry = strtok_r(text, ";", &rest); entry; entry = strtok_r(NULL, ";", &rest)) {
+        char *ranks = strchr(entry, '=');
+        if (!ranks || ranks == entry) return false;
+        *ranks++ = 0;
+        struct bootstrap_node *node = &nodes->node[nodes->count];
+        node->name = base_strdup(AREA_BOOTSTRAP, entry);
+        if (!node->name) return false;
+        nodes->count++;
+        if (!parse_ranges(ranks, size, nodes->count - 1, nodes)) return false;
+    }
+    for (int rank = 0; rank < size; rank++)
+        if (nodes->of[rank] < 0) return false;
+    return true;
+}
+
+/* False: there is no such text, and nothing has happened. */
+static bool fill_from_places(struct bootstrap *boot, struct bootstrap_nodes *nodes, int *error)
+{
+    const struct base_job *job = &boot->rt->job;
+    pmix_value_t *value;
+    if (bootstrap_job_value(boot, BOOTSTRAP_KEY_PLACES, NULL, &value) != PMIX_SUCCESS) return false;
+    const char *text = bootstrap_value_text(value);
+    char *copy = text ? base_strdup(AREA_BOOTSTRAP, text) : NULL;
+    nodes->of = base_calloc(AREA_BOOTSTRAP, (size_t)job->size, sizeof *nodes->of);
+    if (nodes->of) memset(nodes->of, -1, (size_t)job->size * sizeof *nodes->of);
+    *error = NCCLX_SUCCESS;
+    if (!copy || !nodes->of || !bootstrap_parse_places(copy, job->size, nodes))
+        *error = base_error(NCCLX_ERR_BOOTSTRAP, "the launcher does not say on which nodes the ranks of job %s run", job->id);
+    base_free(AREA_BOOTSTRAP, copy);
+    PMIX_VALUE_RELEASE(value);
+    return true;
+}
+
+/* ---- Under any server ---- */
+
 static int fill(struct bootstrap *boot, struct bootstrap_nodes *nodes)
 {
     const struct base_job *job = &boot->rt->job;
     int error = NCCLX_SUCCESS;
+    if (fill_from_places(boot, nodes, &error)) return error;
     char *rest, *list = node_list(boot);
     nodes->of = base_calloc(AREA_BOOTSTRAP, (size_t)job->size, sizeof *nodes->of);
     if (!list || !nodes->of) {

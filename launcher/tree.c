@@ -235,6 +235,11 @@ bool tree_is_open(const struct tree *tree, int link)
     return link >= TREE_PARENT && link < tree->child_count && tree_place_of(tree, link)->open;
 }
 
+bool tree_is_ending(const struct tree *tree)
+{
+    return tree->phase >= TREE_ENDS;
+}
+
 int tree_up_count(const struct tree *tree)
 {
     return tree->up;

@@ -178,6 +178,8 @@ int tree_up_count(const struct tree *tree);
 /* The first position from `from` on that has not been heard of, with what is known of it; -1: none. */
 int tree_missing(const struct tree *tree, int from, enum tree_stage *stage);
 bool tree_is_open(const struct tree *tree, int link);
+/* The end has begun: who leaves now is no loss, and the exchange of keys need not hear of it. */
+bool tree_is_ending(const struct tree *tree);
 /* The contact that position said, or null. (TREE_START_FRONT) */
 const void *tree_contact(const struct tree *tree, int position, size_t *bytes);
 

@@ -301,7 +301,7 @@ static void take_report(struct proc *proc, const struct tree_action *action)
 /* The exchange of keys ends at daemon 0, and need not hear of those who leave during the end. */
 static void lose_keys(struct proc *proc, int link)
 {
-    if (proc->kvx && !proc->ending && (proc->position > 0 || link != TREE_PARENT))
+    if (proc->kvx && !tree_is_ending(proc->tree) && (proc->position > 0 || link != TREE_PARENT))
         demand(proc, kvx_link_lost(proc->kvx, link));
 }
 

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -36,6 +37,40 @@ static void lists_of_ranks(void **state)
         assert_int_equal(ranks[0], cases[i].first);
         assert_int_equal(ranks[count - 1], cases[i].last);
         base_free(AREA_BOOTSTRAP, ranks);
+    }
+}
+
+static void places_of_ranks(void **state)
+{
+    static const struct {
+        const char *text;
+        int size, count; /* count 0: refused */
+        const char *last;
+        int ranks; /* there */
+    } cases[] = {
+        {"a=0", 1, 1, "a", 1}, {"a=0-3;b=4,6;c=5", 7, 3, "c", 1}, {"n1=1;n2=0,2-3", 4, 2, "n2", 3}, {"a=0,1;fd00::1=2", 3, 2, "fd00::1", 1},
+        {"", 1, 0, "", 0}, {"a", 1, 0, "", 0}, {"a=", 1, 0, "", 0}, {"=0", 1, 0, "", 0}, {"a=0", 2, 0, "", 0}, {"a=0;b=0", 1, 0, "", 0},
+        {"a=0-1;b=1-2", 3, 0, "", 0}, {"a=1-0", 2, 0, "", 0}, {"a=0-", 1, 0, "", 0}, {"a=0,", 1, 0, "", 0}, {"a=-1", 1, 0, "", 0},
+        {"a=0-4294967297", 2, 0, "", 0}, {"a=99999999999999999999", 2, 0, "", 0}, {"a= 0", 1, 0, "", 0}, {"a=0-+0", 1, 0, "", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int of[8] = {-1, -1, -1, -1, -1, -1, -1, -1};
+        char text[64];
+        struct bootstrap_nodes nodes = {.of = of};
+        snprintf(text, sizeof text, "%s", cases[i].text);
+        bool good = bootstrap_parse_places(text, cases[i].size, &nodes);
+        if (good != (cases[i].count > 0)) fail_msg("\"%s\" of %d is %s", cases[i].text, cases[i].size, good ? "taken" : "refused");
+        if (good) {
+            assert_int_equal(nodes.count, cases[i].count);
+            assert_string_equal(nodes.node[nodes.count - 1].name, cases[i].last);
+            assert_int_equal(nodes.node[nodes.count - 1].count, cases[i].ranks);
+        }
+        for (int node = 0; node < nodes.count; node++) {
+            base_free(AREA_BOOTSTRAP, nodes.node[node].name);
+            base_free(AREA_BOOTSTRAP, nodes.node[node].ranks);
+        }
+        base_free(AREA_BOOTSTRAP, nodes.node);
     }
 }
 
@@ -169,7 +204,7 @@ static void server_that_is_gone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_of_ranks),   cmocka_unit_test(integers_of_any_width), cmocka_unit_test(places_of_memory),
+        cmocka_unit_test(lists_of_ranks),   cmocka_unit_test(places_of_ranks), cmocka_unit_test(integers_of_any_width), cmocka_unit_test(places_of_memory),
         cmocka_unit_test(memory_of_somebody_else), cmocka_unit_test(job_of_one), cmocka_unit_test(server_that_is_gone),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
