@@ -13,12 +13,9 @@
 #define BOOTSTRAP_KEY_LAUNCHER "ncclx.launcher"      /* job, string: version of ncclxd; present only under it */
 /* node or rank, string: the node's shared segment: "/proc/PID/fd/N", or with the memfd's name "/proc/PID/fd/N NAME" */
 #define BOOTSTRAP_KEY_SEGMENT "ncclx.segment"
-<<<<<<< HEAD
 /* rank, string: the same, as the first rank of a node passes the launcher's on to other nodes */
 #define BOOTSTRAP_KEY_NEIGHBOUR "ncclx.neighbour"
-=======
 #define BOOTSTRAP_KEY_PLACES "ncclx.places"          /* job, string: who runs where, "node1=0-3;node2=4,6" */
->>>>>>> c38aa7a (launcher: beyond 1,024 nodes libpmix is told where the ranks of its own node are, and no others)
 #define BOOTSTRAP_KEY_OVERSUBSCRIBED "ncclx.oversub" /* node, bool: more ranks than cores allowed */
 /* PMIx event codes of our own, sent by ncclxd to its ranks. */
 #define BOOTSTRAP_EVENT_DUMP (-3001) /* print what you wait for */

@@ -151,7 +151,8 @@ static void on_drained(void *arg, int link)
 static void on_closed(void *arg, int link)
 {
     struct daemon *daemon = arg;
-    if (daemon->server) server_link_lost(daemon->server, link);
+    bool ends = link != TREE_PARENT && tree_is_ending(wiring_tree(daemon->wiring)); /* those below leave, as they should */
+    if (daemon->server && !ends) server_link_lost(daemon->server, link);
     if (link != TREE_PARENT && !wiring_full_below(daemon->wiring)) wiring_hold_above(daemon->wiring, false);
 }
 
