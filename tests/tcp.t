@@ -35,7 +35,7 @@ cat >"$scratch/wait.c" <<'END'
 #include <ncclx.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <unistd.h>
 int main(int argc, char **argv)
 {
     int rank, word = 0, got;
@@ -47,11 +47,12 @@ int main(int argc, char **argv)
     if (rank == 1) raise(SIGKILL);
     int code = ncclx_recv(&word, 1, NCCLX_INT32, 1, 1, NCCLX_COMM_WORLD, NULL);
     fprintf(stderr, "code %s: %s\n", ncclx_error_string(code), ncclx_error_detail());
+    sleep(60);
     return 3;
 }
 END
 runs "a program whose peer dies is built" 0 "$top_builddir/runtime/ncclxcc" -o "$scratch/wait" "$scratch/wait.c"
-runs "its job ends as killed" 137 ncclxrun -n 2 --kill-grace 5 "$scratch/wait"
+runs "its job ends as killed" 137 ncclxrun -n 2 --kill-grace 3 "$scratch/wait"
 like "the launcher names the rank" 'rank 1 .*(killed|signal)' "$err"
 like "so does the call that waits" 'code NCCLX_ERR_PROC_FAILED.*rank 1 is lost' "$err"
 done_testing
