@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 /* For a server on a busy node; usually it takes a millisecond. */
-#define ABORT_ANSWER_S 3
+#define ABORT_ANSWER_NS (3 * BASE_NS_PER_S)
+/* The same, when thousands start; NCCLX_TIMEOUT goes before it. */
+#define INIT_LIMIT_NS (60 * BASE_NS_PER_S)
 
 extern char **environ;
 
@@ -73,14 +75,47 @@ static void register_events(struct bootstrap *boot)
 
 /* ---- Joining and leaving -------------------------------------------------------------------------------------- */
 
-/* PMIx starts a thread: signals belong to the program's threads. */
-static pmix_status_t connect_server(pmix_proc_t *self)
+/* Calls a function of PMIx that may never return, from a thread that is left behind when it does not: false. Signals
+ * belong to the program's threads, and PMIx starts another one. */
+static bool call_within(void *(*function)(void *), void *arg, uint64_t limit_ns)
 {
+    pthread_t thread;
+    struct timespec until;
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &old);
-    pmix_status_t status = PMIx_Init(self, NULL, 0);
+    bool separate = pthread_create(&thread, NULL, function, arg) == 0;
+    if (!separate) function(arg);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += (time_t)(limit_ns / BASE_NS_PER_S);
+    return !separate || pthread_timedjoin_np(thread, NULL, &until) == 0;
+}
+
+struct init_call {
+    pmix_proc_t self;
+    pmix_status_t status;
+};
+
+static void *call_init(void *arg)
+{
+    struct init_call *call = arg;
+    call->status = PMIx_Init(&call->self, NULL, 0);
+    return NULL;
+}
+
+/* A server that takes the connection and says nothing would be waited for without end. */
+static pmix_status_t connect_server(const struct ncclx_rt *rt, pmix_proc_t *self)
+{
+    struct init_call *call = base_calloc(AREA_BOOTSTRAP, 1, sizeof *call);
+    uint64_t limit = (uint64_t)rt->config.value[CONFIG_TIMEOUT].number;
+    if (!call) return PMIX_ERR_NOMEM;
+    if (!limit) limit = INIT_LIMIT_NS;
+    if (limit < BASE_NS_PER_S) limit = BASE_NS_PER_S;
+    if (!call_within(call_init, call, limit)) return PMIX_ERR_TIMEOUT; /* the thread has the memory */
+    pmix_status_t status = call->status;
+    *self = call->self;
+    base_free(AREA_BOOTSTRAP, call);
     return status;
 }
 
@@ -90,6 +125,7 @@ static void disconnect(struct ncclx_rt *rt)
     atomic_store(&boot->leaving, true);
     PMIx_Finalize(NULL, 0);
     bootstrap_call_release(boot);
+    bootstrap_watch_release(boot);
     bootstrap_segment_release(boot);
     bootstrap_nodes_release(boot);
     pthread_mutex_destroy(&boot->lock);
@@ -104,7 +140,7 @@ static int connect_client(struct ncclx_rt *rt)
     boot->rt = rt;
     boot->segment = -1;
     pthread_mutex_init(&boot->lock, NULL);
-    pmix_status_t status = connect_server(&boot->self);
+    pmix_status_t status = connect_server(rt, &boot->self);
     if (status != PMIX_SUCCESS) {
         pthread_mutex_destroy(&boot->lock);
         base_free(AREA_BOOTSTRAP, boot); /* no PMIx_Finalize: after this failure 4.2 crashes in it */
@@ -121,6 +157,7 @@ static int connect_client(struct ncclx_rt *rt)
         return error;
     }
     register_events(boot);
+    bootstrap_watch_start(boot);
     return NCCLX_SUCCESS;
 }
 
@@ -140,12 +177,14 @@ int bootstrap_init(struct ncclx_rt *rt)
     rt->bootstrap = boot;
     int error = bootstrap_fill_job(boot);
     if (error) bootstrap_leave(rt);
+    else bootstrap_watch_start(boot);
     return error;
 }
 
 void bootstrap_leave(struct ncclx_rt *rt)
 {
     if (!rt->bootstrap) return;
+    bootstrap_watch_release(rt->bootstrap);
     set_rank(rt->bootstrap, NULL);
     ncclx_process.client = rt->bootstrap;
     rt->bootstrap = NULL;
@@ -155,6 +194,7 @@ int bootstrap_finalize(struct ncclx_rt *rt)
 {
     int error = NCCLX_SUCCESS;
     if (!rt->bootstrap) return NCCLX_SUCCESS;
+    rt->bootstrap->ending = true;
     if (!atomic_load(&rt->aborting)) error = bootstrap_fence(rt);
     disconnect(rt);
     return error;
@@ -203,29 +243,13 @@ static void *call_abort(void *arg)
     return NULL;
 }
 
-/* PMIx waits for the server's answer without end, also over a connection that is gone: the program may have closed all descriptors. A thread waits,
- * and is left behind when nothing comes; the caller then exits, which ends the job, too. */
-static bool ask_for_end(struct abort_call *call)
-{
-    pthread_t thread;
-    struct timespec until;
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &old);
-    bool separate = pthread_create(&thread, NULL, call_abort, call) == 0;
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (!separate) call_abort(call);
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += ABORT_ANSWER_S;
-    return !separate || pthread_timedjoin_np(thread, NULL, &until) == 0;
-}
-
 void bootstrap_abort(struct ncclx_rt *rt, int code, const char *message)
 {
     struct bootstrap *boot = rt->bootstrap;
     struct abort_call call = {.code = code, .message = message ? message : ""};
     if (!boot) return;
     atomic_store(&rt->aborting, true);
-    if (ask_for_end(&call) && call.status == PMIX_SUCCESS) sleep(5); /* the server kills us */
+    /* The answer may never come, when the program has closed all descriptors. The caller then exits, which ends the job, too. */
+    if (call_within(call_abort, &call, ABORT_ANSWER_NS) && call.status == PMIX_SUCCESS) sleep(5); /* the server kills us */
     _exit(code & 255);
 }

@@ -18,6 +18,8 @@ struct bootstrap {
     bool dirty;          /* put, not yet committed */
     int segment;         /* the node's shared memory, made by this rank; -1 */
     struct bootstrap_nodes *nodes; /* null until asked for */
+    struct bootstrap_watch *watch; /* null until the first long wait */
+    bool ending;         /* in the fence of the end */
 };
 
 /* ---- One call of PMIx in flight -------------------------------------------------------------------------------
@@ -72,6 +74,11 @@ void bootstrap_segment_release(struct bootstrap *boot);
 bool bootstrap_segment_parse(char *where, const char **name);
 /* Opens the memory at such a place. holder: the rank that has it, -1 for the launcher. */
 int bootstrap_segment_open(char *where, int holder, int *fd);
+
+/* ---- Deaths of other ranks of the node, under process managers that say nothing ------------------------------ */
+
+void bootstrap_watch_start(struct bootstrap *boot);
+void bootstrap_watch_release(struct bootstrap *boot);
 
 /* ---- Nodes ---------------------------------------------------------------------------------------------------- */
 

@@ -6,7 +6,8 @@ libncclx_core_la_SOURCES += \
 	bootstrap/client.c bootstrap/client.h \
 	bootstrap/job.c \
 	bootstrap/nodes.c \
-	bootstrap/segment.c
+	bootstrap/segment.c \
+	bootstrap/watch.c
 
 # The exchange between daemons is no part of the library that programs use.
 kvx_sources = \

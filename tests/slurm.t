@@ -1,5 +1,5 @@
 #!/bin/bash
-# slurm.t - the same programs under another process manager: a real Slurm of two nodes, srun --mpi=pmix.
+# slurm.t - the same programs under another process manager: a real Slurm of four nodes, srun --mpi=pmix.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 mp=$top_builddir/tests/mp
 examples=$top_builddir/examples
@@ -8,7 +8,7 @@ if [ -z "${INSIDE_SLURM-}" ]; then
     reason=$("$top_srcdir/tests/slurm-cluster" true 2>&1); status=$?
     [ $status = 77 ] && skip_all "$reason"
     rm -rf "$scratch" # exec runs no trap
-    INSIDE_SLURM=inside exec "$top_srcdir/tests/slurm-cluster" "${BASH_SOURCE[0]}"
+    INSIDE_SLURM=inside exec "$top_srcdir/tests/slurm-cluster" -n 4 "${BASH_SOURCE[0]}"
 fi
 
 TEST_TIMEOUT=90
@@ -42,6 +42,19 @@ for how in "exit 1 9" "signal 3 9" "exit-before-init 1 9"; do
     if [ $status -ne 0 ] && [ $status -ne 124 ]; then pass "a rank that dies ends the step ($how)"
     else fail "a rank that dies ends the step ($how)" "status $status" "$(cat "$scratch/out")"; fi
 done
+# Without -K Slurm lets the others wait for a rank that died before it joined: the ranks of its node see it.
+for how in "signal-before-init 5 9" "exit-before-init 14 0" "exit-before-init 0 3"; do
+    rank=$(cut -d" " -f2 <<<"$how"); begin=$SECONDS
+    timeout -k 5 60 srun --mpi=pmix -N4 -n16 --ntasks-per-node=4 "$mp/life" $how >"$scratch/out" 2>"$scratch/err" </dev/null; status=$?
+    if [ $status -ne 0 ] && [ $status -ne 124 ] && [ $((SECONDS - begin)) -lt 30 ]; then pass "a rank that dies before a fence ends the job, without -K ($how)"
+    else fail "a rank that dies before a fence ends the job, without -K ($how)" "status $status" "$(cat "$scratch/err")"; fi
+    is "and is named with its host, once" 1 "$(grep -c "^ncclx: rank $rank on n$((rank / 4 + 1)).* died without leaving the job" "$scratch/err")"
+done
+for how in "signal 7 9" "exit 8 0"; do
+    timeout -k 5 60 srun --mpi=pmix -N4 -n16 --ntasks-per-node=4 "$mp/life" $how >"$scratch/out" 2>"$scratch/err" </dev/null; status=$?
+    if [ $status -ne 0 ] && [ $status -ne 124 ]; then pass "and so does one that dies after it ($how)"
+    else fail "and so does one that dies after it ($how)" "status $status" "$(cat "$scratch/err")"; fi
+done
 step "ncclx_abort ends it with its code" 7 -N2 -n4 "$mp/life" abort 2 7
 like "and says who did" "rank 2 " "$err"
 
@@ -49,6 +62,17 @@ runs "without --mpi=pmix there is no server: each rank is a job of one" 0 srun -
 is "of one" 2 "$(grep -c 'rank 0 of 1' <<<"$out")"
 runs "a server that is gone is an error" 1 env PMIX_NAMESPACE=gone PMIX_RANK=0 PMIX_SERVER_URI41='gone.0;tcp4://127.0.0.1:9' "$mp/life"
 like "that says so" "BOOTSTRAP.*cannot be reached" "$err"
+exec {silent}< <(exec python3 -c '
+import socket, time
+server = socket.socket(); server.bind(("127.0.0.1", 0)); server.listen(8)
+print(server.getsockname()[1], flush=True)
+kept = [server.accept()]; time.sleep(60)')
+listener=$!
+read -r -u "$silent" port
+NCCLX_TIMEOUT=2 runs "a server that takes the connection and says nothing is an error after NCCLX_TIMEOUT" 1 \
+    env PMIX_NAMESPACE=silent PMIX_RANK=0 PMIX_SERVER_URI41="silent.0;tcp4://127.0.0.1:$port" "$mp/life"
+like "that says so, too" "BOOTSTRAP.*cannot be reached: TIMEOUT" "$err"
+kill "$listener"
 runs "ncclxrun inside an allocation starts its own job" 0 srun --mpi=none -N1 -n1 "$top_builddir/launcher/ncclxrun" -n 2 "$mp/life"
 is "of its own size" "rank 0 of 2,rank 1 of 2" "$(sort <<<"$out" | paste -sd,)"
 runs "also inside a step that has a PMIx server" 0 srun --mpi=pmix -N1 -n1 "$top_builddir/launcher/ncclxrun" -n 2 "$mp/life"

@@ -40,6 +40,8 @@ struct ncclx_rt {
     pthread_t agent;
     bool agent_running;
     atomic_bool agent_stop;
+    void (*watch)(struct ncclx_rt *rt, uint64_t now); /* what a rank that waits looks at now and then; null: nothing */
+    uint64_t watch_ns;            /* when next */
     atomic_bool aborting;         /* the job is being ended: waits return ERR_ABORTED */
     atomic_uint dump_requested;   /* counts requests to print what this rank waits for */
     atomic_uint dump_answered;    /* the last of them that a wait has answered */

@@ -56,6 +56,7 @@ int base_wait_check(struct base_wait *wait)
         wait->started_ns = now;
         if (rt->timeout_ns) wait->deadline_ns = now + rt->timeout_ns;
     }
+    if (rt->watch && now >= rt->watch_ns) rt->watch(rt, now);
     unsigned wanted = atomic_load_explicit(&rt->dump_requested, memory_order_relaxed);
     if (wanted != wait->dumped) {
         wait->dumped = wanted;
