@@ -23,6 +23,7 @@ script_tests += tests/chaos.t
 EXTRA_DIST += tests/slurm-cluster
 script_tests += tests/server.t tests/slurm.t tests/tcp.t
 plain_script_tests = tests/man.t
+plain_script_tests += tests/hosts_start.t tests/hosts_failures.t tests/launcher_many.t tests/slurm_launcher.t
 EXTRA_DIST += tests/map_cases
 script_tests += tests/launcher_display.t
 plain_script_tests += tests/debugger.t
