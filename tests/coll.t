@@ -2,9 +2,9 @@
 # coll.t - collectives between processes: mp/grid.c's calls with each algorithm, about the limits of `ncclx-info --coll` and of
 # the memory that ranks share, and mp/coll.c's.
 #
-# By default a sample of the grid. NCCLX_TEST_LONG=1 runs all of it, up to a million elements, which takes long; then
-# `tests/coll.t RANKS [ALGORITHM...]` runs a part: that many ranks, with the first, second ... algorithm of each collective (0:
-# the automatic choice).
+# By default a sample of the grid. NCCLX_TEST_LONG=1 runs all of it, up to a million elements, which takes an hour or more; then
+# `tests/coll.t RANKS [ALGORITHM...]` runs some of it: that many ranks, with the first, second ... algorithm of each collective
+# (0: the automatic choice). More than 8 ranks take several jobs for each, to stay within minutes.
 . "$(dirname "$0")/lib.sh"
 mp=$top_builddir/tests/mp
 TEST_TIMEOUT=120
@@ -51,7 +51,7 @@ part() {
     local ranks=$1 algorithm=$2 chosen limits; shift 2
     mapfile -t chosen < <(algorithms_of "$algorithm")
     mapfile -t limits < <(limits_of "$ranks")
-    grid "algorithm $algorithm of each" "$ranks" "$@" -s "$algorithm" "${limits[@]}" $other_limits
+    grid "algorithm $algorithm of each" "$ranks" "$@" "${limits[@]}" $other_limits
 }
 
 # ordered RANKS ALGORITHM: an operation that is not commutative
@@ -65,7 +65,10 @@ if [ -n "$long" ]; then
     TEST_TIMEOUT=3000
     for ranks in ${1:-1 2 3 4 5 6 7 8 9 16}; do
         numbers=${*:2}
-        for algorithm in ${numbers:-$(seq 0 $MOST_ALGORITHMS)}; do part "$ranks" "$algorithm" -m; done
+        for algorithm in ${numbers:-$(seq 0 $MOST_ALGORITHMS)}; do
+            jobs=$((ranks > 8 ? 8 : 1))
+            for ((job = 0; job < jobs; job++)); do part "$ranks" "$algorithm" -m -e $jobs -p $job; done
+        done
     done
     [ $# -eq 0 ] || { diag "$calls calls"; done_testing; }
     for ranks in {10..15} 17; do
@@ -77,7 +80,7 @@ is "an algorithm is found for each collective" 16 "$(algorithms_of 1 | wc -l)"
 is "limits are found" yes "$(limits_of 4 | grep -q '^allreduce=[0-9]*,' && echo yes)"
 
 for algorithm in $(seq 0 $MOST_ALGORITHMS); do
-    for ranks in $([ "$algorithm" -le 5 ] && echo 2 4) 3 7; do part $ranks "$algorithm" -e 20; done # few lists are longer
+    for ranks in $([ "$algorithm" -le 5 ] && echo 2 4) 3 7; do part $ranks "$algorithm" -e 20 -p "$algorithm"; done # few lists are longer
 done
 for ranks in 1 5 8; do part $ranks 0 -e 20; done
 part 16 0 -e 200

@@ -3,11 +3,11 @@
  * Prints how many calls were right. Large vectors take one form and one sort of operands for each root and place, in
  * turn.
  *
- *     grid [-e N] [-s SALT] [-o OPERANDS] [-m] [KIND=BYTES[,BYTES...]]...
+ *     grid [-e N] [-p PART] [-o OPERANDS] [-m] [KIND=BYTES[,BYTES...]]...
  *     grid -r SEEDS
  *
  *     -e N      one case in N, drawn
- *     -s SALT   draws others
+ *     -p PART   from 0 to N - 1: draws others; all together are all
  *     -o N      operands of this sort only (coll_call.h)
  *     -m        a million elements, too
  *     -r N      N sparse random alltoallv, and no more
@@ -27,13 +27,13 @@
 
 static size_t limits[KINDS][MOST_LIMITS];
 static unsigned limit_count[KINDS];
-static unsigned every = 1, salt, cases, calls;
+static unsigned every = 1, part, cases, calls;
 static int only = -1, million, rank, size;
 static ncclx_comm_t comms[2];
 
 static unsigned draw(unsigned number)
 {
-    uint32_t mixed = (number + 1) * 2654435761u + salt * 40503u;
+    uint32_t mixed = (number + 1) * 2654435761u;
     mixed = (mixed ^ mixed >> 15) * 2246822519u;
     return mixed ^ mixed >> 13;
 }
@@ -41,7 +41,7 @@ static unsigned draw(unsigned number)
 static void try(struct call call)
 {
     unsigned drawn = draw(cases++);
-    if (drawn % every) return;
+    if (drawn % every != part) return;
     call.comm = comms[drawn / every % 2];
     call.seed = drawn;
     call_run(&call);
@@ -191,13 +191,13 @@ int main(int argc, char **argv)
 {
     unsigned seeds = 0;
     int option;
-    while ((option = getopt(argc, argv, "e:s:o:mr:")) != -1) {
+    while ((option = getopt(argc, argv, "e:p:o:mr:")) != -1) {
         switch (option) {
         case 'e':
             every = (unsigned)atoi(optarg);
             break;
-        case 's':
-            salt = (unsigned)atoi(optarg);
+        case 'p':
+            part = (unsigned)atoi(optarg);
             break;
         case 'o':
             only = atoi(optarg);
@@ -214,7 +214,7 @@ int main(int argc, char **argv)
     }
     while (optind < argc)
         if (!read_limits(argv[optind++])) return 2;
-    if (!every || ncclx_init(NULL, NULL)) return 2;
+    if (!every || part >= every || ncclx_init(NULL, NULL)) return 2;
     ncclx_comm_rank(NCCLX_COMM_WORLD, &rank);
     ncclx_comm_size(NCCLX_COMM_WORLD, &size);
     if (size > MOST_RANKS) return 2;
