@@ -250,6 +250,7 @@ static void launch(struct proc *proc)
     proc_spend(proc, costs->order_rank * (uint64_t)world->ranks + costs->server_init + costs->register_fixed +
                          costs->register_rank * (uint64_t)world->ranks +
                          costs->register_node * (uint64_t)world->setup.shape.count +
+                         costs->register_pair * (uint64_t)world->setup.shape.count * (uint64_t)world->ranks +
                          costs->register_client * (uint64_t)local_ranks(proc));
     latest(&world->times.registered, proc);
     start_ranks(proc);

@@ -41,6 +41,7 @@ struct world_costs {
     uint64_t order_rank;                                   /* reading the launch order: for each rank of the job */
     uint64_t server_init;                                  /* PMIx_server_init */
     uint64_t register_fixed, register_rank, register_node; /* PMIx_server_register_nspace */
+    uint64_t register_pair;                                /* of a node and a rank */
     uint64_t register_client;                              /* for each rank of the node */
     uint64_t fork_rank;                                    /* for each rank of the node */
     uint64_t rank_init;                                    /* from exec until the rank calls the fence, elapsed */
