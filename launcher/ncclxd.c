@@ -254,8 +254,11 @@ int main(int argc, char **argv)
     sigprocmask(SIG_BLOCK, &hangup, NULL);
     pid_t inner = pipe2(guard_pipe, O_CLOEXEC) ? -1 : fork();
     if (inner == 0) _exit(run_daemon(&order, link_fd, guard_pipe, scratch, lost_directory));
-    if (inner > 0) return run_guard(inner, link_fd, guard_pipe, order.job, scratch);
-    fprintf(stderr, "ncclxd: cannot start: %s\n", strerror(errno));
-    scratch_remove(scratch);
-    return 1;
+    int status = inner > 0 ? run_guard(inner, link_fd, guard_pipe, order.job, scratch) : 1;
+    if (inner < 0) {
+        fprintf(stderr, "ncclxd: cannot start: %s\n", strerror(errno));
+        scratch_remove(scratch);
+    }
+    order_release(&order);
+    return status;
 }
