@@ -22,7 +22,9 @@ static void check_node(const struct frame *frame)
     size_t sum = 0;
     if (message_read_node(frame, &node)) return;
     for (int i = 0; i < node.cpu_count; i++) sum += (size_t)node.cpus[i].os_index;
+    for (int i = 0; i < node.gpu_count; i++) sum += touch(node.gpus[i].id);
     base_free(AREA_LAUNCHER, node.cpus);
+    base_free(AREA_LAUNCHER, node.gpus);
     if (sum == SIZE_MAX) abort();
 }
 

@@ -506,11 +506,19 @@ static struct world *make_world(struct sim *sim)
     return world;
 }
 
+/* A run that fails has no end: the next one frees what it held. */
+static struct dqplb_sender latest_sender;
+static struct dqplb_tracker latest_tracker;
+
 static void open_world(struct world *world, size_t fast_bytes, uint64_t control)
 {
     struct sim *sim = world->sim;
+    dqplb_sender_release(&latest_sender);
+    dqplb_tracker_release(&latest_tracker);
     check(world, dqplb_sender_init(&world->sender, &world->terms, &world->limits, fast_bytes), "sender");
     check(world, dqplb_tracker_init(&world->tracker, &world->terms), "target");
+    latest_sender = world->sender;
+    latest_tracker = world->tracker;
     world->sender.next = world->sender.expected = world->tracker.next = world->tracker.next_told =
         NEAR_WRAP + sim_random(sim, 64);
     world->sender.fast_next = world->tracker.fast_next = NEAR_WRAP + sim_random(sim, 64);
@@ -598,8 +606,6 @@ static void finish(struct sim *sim)
     }
     for (int i = 0; i < world->flushes; i++)
         if (world->flush[i].issued && !world->flush[i].done) sim_fail(sim, "flush %d never ends", i);
-    dqplb_sender_release(&world->sender);
-    dqplb_tracker_release(&world->tracker);
 }
 
 static const enum planted_bug any_bugs[] = {BUG_DQPLB_NO_MARKER,
