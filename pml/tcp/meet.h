@@ -69,11 +69,10 @@ static inline enum meet_action meet_greeted(struct meet *meet)
 }
 
 /* The connection that we have opened has ended without a greeting: the peer has one of its own under way. Should that
- * fail, another attempt of ours has to be made: `again` asks for it, after a while. */
-static inline enum meet_action meet_dropped(struct meet *meet)
+ * fail, the driver asks again with meet_wanted, after a while. */
+static inline void meet_dropped(struct meet *meet)
 {
     if (meet->state == MEET_CONNECTED) meet->state = MEET_IDLE;
-    return MEET_NOTHING;
 }
 
 #endif
