@@ -132,7 +132,7 @@ int front_start_daemon(void *arg, int *link_fd)
  * its own session, ranks never. */
 static void end_leftovers(const struct front *front)
 {
-    struct sweep_spare spare = {.session = getsid(0), .job = front->job};
+    struct sweep_spare spare = {.one_session = true, .session = getsid(0), .job = front->job};
     sweep_kill(&spare, LEFTOVERS_MS);
     scratch_remove_job(front->job);
 }

@@ -133,8 +133,8 @@ int sweep_descendants(int signal_number, const struct sweep_spare *spare)
     if (all.count) qsort(all.list, (size_t)all.count, sizeof *all.list, by_pid);
     for (int i = 0; i < all.count; i++) {
         const struct process *process = &all.list[i];
-        if (process->dead || process->pid == root || process->session == spare->session ||
-            !descends(&all, process, root, spare) || (spare->job && is_others(&all, process, own)))
+        if (process->dead || process->pid == root ||
+            (spare->one_session && process->session == spare->session) || !descends(&all, process, root, spare) || (spare->job && is_others(&all, process, own)))
             continue;
         kill(process->pid, signal_number);
         found++;

@@ -3,11 +3,13 @@
 #ifndef LAUNCHER_SWEEP_H
 #define LAUNCHER_SWEEP_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 /* Whom a sweep leaves alone. */
 struct sweep_spare {
-    pid_t session;          /* all of this session; 0: none */
+    bool one_session;       /* all of `session`, which is 0 where its leader is outside the PID namespace */
+    pid_t session;
     const pid_t *processes; /* these, with what they have started */
     int count;
     const char *job; /* other daemons of this job with what is theirs: several may share a machine, and an orphan among

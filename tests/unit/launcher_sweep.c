@@ -1,9 +1,12 @@
 /* launcher_sweep.c - sweeps for what a job has left, over real processes: each case in a child that is their subreaper,
  * as ncclxd is. */
+#include "config.h"
+
 #include "launcher/sweep.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -12,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +23,7 @@
 #include <cmocka.h>
 
 #define SWEEP_MS 10000
+#define SKIPPED 77
 
 static void *sleep_on(void *arg)
 {
@@ -66,7 +71,7 @@ static bool gone(pid_t pid)
 static int sweep_both(pid_t child, pid_t grandchild, bool child_lives)
 {
     while (state_of(child) != 'Z') usleep(1000); /* its first thread, or all of it */
-    const struct sweep_spare nobody = {0}, one = {.session = getsid(grandchild)};
+    const struct sweep_spare nobody = {0}, one = {.one_session = true, .session = getsid(grandchild)};
     if (sweep_descendants(0, &nobody) != 1 + child_lives) return 3;
     if (sweep_descendants(0, &one) != child_lives) return 4;
     sweep_kill(&nobody, SWEEP_MS);
@@ -114,11 +119,37 @@ static void test_first_thread_ended(void **state)
     run(true);
 }
 
+/* As under the first process of a container, whose session's leader is outside: the session's number is 0 to all. */
+static int sweep_in_container(void)
+{
+    if (unshare(CLONE_NEWPID | CLONE_NEWNS)) return SKIPPED;
+    pid_t first = fork();
+    int status = 0;
+    if (first == 0) {
+        if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) || mount("proc", "/proc", "proc", 0, NULL)) _exit(SKIPPED);
+        if (getsid(0) != 0) _exit(6);
+        _exit(sweep_in_child(true));
+    }
+    return waitpid(first, &status, 0) == first && WIFEXITED(status) ? WEXITSTATUS(status) : 7;
+}
+
+static void test_no_session(void **state)
+{
+    (void)state;
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) _exit(sweep_in_container());
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (status == SKIPPED << 8) skip(); /* only root may make namespaces here */
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_orphan),
         cmocka_unit_test(test_first_thread_ended),
+        cmocka_unit_test(test_no_session),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
