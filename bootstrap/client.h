@@ -46,8 +46,17 @@ void bootstrap_call_leave(struct bootstrap_call *call, struct bootstrap *boot);
 /* After PMIx_Finalize. */
 void bootstrap_call_release(struct bootstrap *boot);
 
-/* The bytes of a card, with a zero behind them, to be freed with base_free(AREA_BOOTSTRAP, ...). */
-int bootstrap_copy_value(const pmix_value_t *card, int rank, const char *key, void **value, size_t *bytes);
+/* ---- Keys of other ranks -------------------------------------------------------------------------------------- */
+
+#define BOOTSTRAP_VALUE_MAX (1 << 20) /* of a key; anything larger did not come from us */
+
+/* One question to the server, which has `seconds` to answer. Null: no memory. */
+struct bootstrap_call *bootstrap_ask(struct bootstrap *boot, int rank, const char *key, int seconds, bool refresh);
+/* A server says "not found" at once when the rank has committed other keys, and "timeout" when an earlier question ran out: neither
+ * says that the key will not come. */
+bool bootstrap_card_may_come(pmix_status_t status);
+/* The answer's bytes, with a zero behind them, to be freed with base_free(AREA_BOOTSTRAP, ...); the card is released. */
+int bootstrap_take_card(pmix_status_t status, pmix_value_t *card, int rank, const char *key, void **value, size_t *bytes);
 
 /* ---- What the server knows ------------------------------------------------------------------------------------ */
 
