@@ -39,6 +39,3 @@ oob_sources = $(oob_core_sources) \
 	bootstrap/oob/listen.c
 libncclx_core_la_SOURCES += $(oob_sources) bootstrap/oob/address.h bootstrap/oob/crypto.h bootstrap/oob/endpoint.h \
 	bootstrap/oob/guests.h bootstrap/oob/oob.h bootstrap/oob/shake.h bootstrap/oob/tries.h
-noinst_LTLIBRARIES += bootstrap/liboob.la
-bootstrap_liboob_la_SOURCES =
-bootstrap_liboob_la_LIBADD = libncclx_core.la

@@ -62,7 +62,7 @@ launcher_ncclxrun_SOURCES = $(wiring_sources) \
 	launcher/sweep.c launcher/sweep.h
 launcher_ncclxrun_CPPFLAGS = $(AM_CPPFLAGS) -DLIBEXECDIR='"$(libexecdir)"'
 launcher_ncclxrun_LDFLAGS = $(AM_LDFLAGS) -Wl,--as-needed
-launcher_ncclxrun_LDADD = launcher/liblauncher.la bootstrap/liboob.la $(EVENT_LIBS)
+launcher_ncclxrun_LDADD = launcher/liblauncher.la $(EVENT_LIBS)
 
 server_sources = \
 	launcher/server.c \
@@ -88,4 +88,4 @@ launcher_ncclxd_SOURCES = $(wiring_sources) \
 	launcher/scratch.c launcher/scratch.h \
 	launcher/server.h launcher/server_calls.h launcher/server_private.h $(server_sources) \
 	launcher/sweep.c launcher/sweep.h
-launcher_ncclxd_LDADD = launcher/liblauncher.la bootstrap/libkvx.la bootstrap/liboob.la $(EVENT_LIBS) $(PMIX_LIBS) $(HWLOC_LIBS)
+launcher_ncclxd_LDADD = launcher/liblauncher.la bootstrap/libkvx.la $(EVENT_LIBS) $(PMIX_LIBS) $(HWLOC_LIBS)

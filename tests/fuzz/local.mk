@@ -19,7 +19,7 @@ tests_fuzz_matrix_SOURCES = tests/fuzz/matrix.c examples/matrix_market.c example
 tests_fuzz_notices_SOURCES = tests/fuzz/notices.c launcher/server_notices.c $(FUZZ_DRIVER)
 tests_fuzz_notices_LDADD = launcher/liblauncher.la $(CORE_LIBS)
 tests_fuzz_oob_SOURCES = tests/fuzz/oob.c $(FUZZ_DRIVER)
-tests_fuzz_oob_LDADD = bootstrap/liboob.la $(CORE_LIBS)
+tests_fuzz_oob_LDADD = $(CORE_LIBS)
 tests_fuzz_packets_SOURCES = tests/fuzz/packets.c tests/unit/pml_world.c tests/unit/pml_world.h $(FUZZ_DRIVER)
 tests_fuzz_packets_LDADD = $(CORE_LIBS)
 tests_fuzz_tree_SOURCES = tests/fuzz/tree.c $(FUZZ_DRIVER)
@@ -28,7 +28,7 @@ tests_fuzz_window_SOURCES = tests/fuzz/window.c tests/unit/pml_standin.c tests/u
 tests_fuzz_window_LDADD = $(CORE_LIBS)
 EXTRA_DIST += tests/fuzz/corpus
 
-fuzz: libncclx_core.la launcher/liblauncher.la bootstrap/libkvx.la bootstrap/liboob.la
+fuzz: libncclx_core.la launcher/liblauncher.la bootstrap/libkvx.la
 	$(AM_V_at)$(MAKE) tests/fuzz/$(FUZZER).$(OBJEXT)
-	$(AM_V_CCLD)$(LINK) -fsanitize=fuzzer tests/fuzz/$(FUZZER).$(OBJEXT) launcher/liblauncher.la bootstrap/libkvx.la bootstrap/liboob.la $(CORE_LIBS)
+	$(AM_V_CCLD)$(LINK) -fsanitize=fuzzer tests/fuzz/$(FUZZER).$(OBJEXT) launcher/liblauncher.la bootstrap/libkvx.la $(CORE_LIBS)
 .PHONY: fuzz

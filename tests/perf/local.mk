@@ -31,4 +31,4 @@ plain_script_tests += tests/perf.t
 check_PROGRAMS += tests/perf/startup_costs
 tests_perf_startup_costs_SOURCES = tests/perf/startup_costs.c $(server_sources) launcher/link.c launcher/cpus.c
 tests_perf_startup_costs_CPPFLAGS = $(AM_CPPFLAGS)
-tests_perf_startup_costs_LDADD = launcher/liblauncher.la bootstrap/libkvx.la bootstrap/liboob.la $(CORE_LIBS) $(EVENT_LIBS)
+tests_perf_startup_costs_LDADD = launcher/liblauncher.la bootstrap/libkvx.la $(CORE_LIBS) $(EVENT_LIBS)

@@ -48,17 +48,17 @@ tests_unit_kvx_LDADD = bootstrap/libkvx.la $(UNIT_LIBS)
 unit_tests += tests/unit/oob
 tests_unit_oob_SOURCES = tests/unit/oob.c
 tests_unit_oob_CFLAGS = $(UNIT_CFLAGS)
-tests_unit_oob_LDADD = bootstrap/liboob.la $(UNIT_LIBS)
+tests_unit_oob_LDADD = $(UNIT_LIBS)
 
 unit_tests += tests/unit/oob_sockets
 tests_unit_oob_sockets_SOURCES = tests/unit/oob_sockets.c tests/unit/oob_world.c tests/unit/oob_world.h
 tests_unit_oob_sockets_CFLAGS = $(UNIT_CFLAGS)
-tests_unit_oob_sockets_LDADD = bootstrap/liboob.la $(UNIT_LIBS)
+tests_unit_oob_sockets_LDADD = $(UNIT_LIBS)
 
 # One end as a program, for tests/oob.t.
 check_PROGRAMS += tests/unit/oob_peer
 tests_unit_oob_peer_SOURCES = tests/unit/oob_peer.c
-tests_unit_oob_peer_LDADD = bootstrap/liboob.la $(CORE_LIBS)
+tests_unit_oob_peer_LDADD = $(CORE_LIBS)
 
 unit_tests += tests/unit/topo
 tests_unit_topo_SOURCES = tests/unit/topo.c
