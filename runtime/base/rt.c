@@ -11,6 +11,13 @@
  * waits for may need this very core. */
 #define SPIN_FREE 20000
 #define SPIN_OVERSUBSCRIBED 1
+/* Idle for this long, a rank sleeps instead of yielding; each sleep is bounded, so a wake-up that is lost, or that memory written by peers does
+ * not bring, costs no more than that. The more ranks share a core, the sooner and the longer they sleep: together they leave it to those
+ * that have something to do, the daemon among them. A thousand ranks that yield, or look around every millisecond, need all of two cores. */
+#define SLEEP_AFTER_NS UINT64_C(20000000)
+#define SLEEP_NS UINT64_C(1000000)
+#define SLEEP_MAX_NS UINT64_C(100000000)
+#define CROWD 8 /* ranks a core that make no difference yet */
 
 extern char **environ;
 
@@ -21,13 +28,27 @@ int base_rt_init(struct ncclx_rt *rt, char **environment)
     rt->main_thread = pthread_self();
     rt->job.size = 1;
     rt->spin_limit = SPIN_FREE;
+    rt->sleep_after_ns = SLEEP_AFTER_NS;
+    rt->sleep_ns = SLEEP_NS;
     int error = base_config_load(&rt->config, environment ? environment : environ);
     if (error) pthread_mutex_destroy(&rt->lock);
     return error;
 }
 
+/* Peers behind sockets wake nobody: with them the sleep stays short. */
+static void choose_sleep(struct ncclx_rt *rt)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t crowds = (uint64_t)rt->job.local_size / (CROWD * (uint64_t)(cores > 0 ? cores : 1));
+    if (crowds < 1) crowds = 1;
+    rt->sleep_after_ns = SLEEP_AFTER_NS / crowds;
+    rt->sleep_ns = rt->job.local_size < rt->job.size ? SLEEP_NS : SLEEP_NS * crowds;
+    if (rt->sleep_ns > SLEEP_MAX_NS) rt->sleep_ns = SLEEP_MAX_NS;
+}
+
 void base_rt_configure(struct ncclx_rt *rt)
 {
+    choose_sleep(rt);
     int64_t spin = rt->config.value[CONFIG_SPIN].number;
     if (spin >= 0) rt->spin_limit = spin > UINT32_MAX ? UINT32_MAX : (unsigned)spin;
     else rt->spin_limit = rt->job.oversubscribed ? SPIN_OVERSUBSCRIBED : SPIN_FREE;

@@ -29,6 +29,7 @@ struct ncclx_rt {
     bool polling;   /* inside base_progress: completion callbacks must not drive progress again */
     int thread_level;
     unsigned spin_limit;   /* polls that find nothing before a waiting rank yields */
+    uint64_t sleep_after_ns, sleep_ns; /* idle for so long it sleeps instead, for so long at a time */
     uint64_t timeout_ns;   /* NCCLX_TIMEOUT; 0: none */
     base_block_fn block;   /* null: nothing to sleep on, only yield */
     void *block_arg;

@@ -10,9 +10,6 @@
  * that yields may take long. */
 #define ROUNDS_PER_CHECK 64
 #define YIELDS_PER_CHECK 8
-/* Idle for this long, a rank sleeps instead of yielding; each sleep is bounded, so a wake-up that is lost costs no more than that. */
-#define SLEEP_AFTER_NS UINT64_C(20000000)
-#define SLEEP_NS UINT64_C(1000000)
 
 void base_wait_set_timeout(struct base_wait *wait, uint64_t ns)
 {
@@ -74,11 +71,18 @@ bool base_wait_ready(const struct ncclx_rt *rt)
     return false;
 }
 
+/* Not beyond its deadline. */
+static void sleep_a_while(const struct base_wait *wait)
+{
+    struct ncclx_rt *rt = wait->rt;
+    uint64_t left = wait->deadline_ns ? wait->deadline_ns - wait->checked_ns : UINT64_MAX;
+    rt->block(rt->block_arg, left < rt->sleep_ns ? left : rt->sleep_ns);
+}
+
 /* With the lock given up. */
 static void pass_time(struct base_wait *wait, bool yielding, bool sleep)
 {
-    struct ncclx_rt *rt = wait->rt;
-    if (sleep) rt->block(rt->block_arg, SLEEP_NS);
+    if (sleep) sleep_a_while(wait);
     else if (yielding) sched_yield();
     else base_relax();
 }
@@ -92,7 +96,7 @@ int base_wait_idle(struct base_wait *wait)
     if (round % (yielding ? YIELDS_PER_CHECK : ROUNDS_PER_CHECK) == 0) {
         int error = base_wait_check(wait);
         if (error) return error;
-        sleep = yielding && rt->block && wait->checked_ns - wait->idle_ns > SLEEP_AFTER_NS;
+        sleep = yielding && rt->block && wait->checked_ns - wait->idle_ns > rt->sleep_after_ns;
         if (sleep) wait->rounds = rt->spin_limit | (ROUNDS_PER_CHECK - 1); /* check and sleep again after the next empty poll */
     }
     base_rt_unlock(rt);
