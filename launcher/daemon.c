@@ -230,6 +230,7 @@ int daemon_run(const struct daemon_options *options)
 {
     struct daemon daemon = {.segment_fd = -1,
                             .order = options->order,
+                            .parent = options->parent,
                             .scratch = options->scratch,
                             .lost_directory = options->lost_directory};
     const struct order_host *host = order_find(options->order, options->order->tree.position);

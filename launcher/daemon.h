@@ -14,6 +14,7 @@
 #include <event2/event.h>
 
 struct daemon_rank;
+struct daemon_start;
 
 /* One output of a rank, on its way to the place above. */
 struct daemon_stream {
@@ -40,12 +41,15 @@ struct daemon {
     struct event_base *base;
     const struct order *order;
     struct wiring *wiring;
+    pid_t parent; /* the front, on its host */
     struct cpus cpus;
     struct server *server;
     struct child_pool *pool;
     struct message_launch launch;
     struct daemon_rank *ranks; /* of this node */
     int rank_count, running;
+    struct daemon_start *start; /* ranks are being started; null: all are, or no more will be */
+    struct evbuffer *held;      /* orders that wait for the end of that */
     int open_streams;
     enum daemon_phase phase;
     struct event *reap, *end_timer, *stop_timer, *upcalls, *guard;
@@ -69,6 +73,7 @@ struct daemon {
 struct daemon_options {
     const struct order *order;
     int parent_fd; /* the link to the front, on its host; -1: the place above is connected to */
+    pid_t parent;  /* the front, then */
     int guard_fd;  /* ends when the guard dies */
     const char *scratch;
     const char *lost_directory;
@@ -93,6 +98,9 @@ extern const struct wiring_events daemon_wiring_events;
 /* Takes a message of the own server to that of a neighbour. */
 void daemon_send_to_server(void *daemon, int link, const void *data, size_t bytes);
 
+/* The start is over: what was held back meanwhile. */
+void daemon_take_held(struct daemon *daemon);
+
 /* daemon_end.c: the processes of the job, from their start to their end. */
 int daemon_watch_children(struct daemon *daemon);
 void daemon_signal_ranks(struct daemon *daemon, int number);
@@ -101,6 +109,8 @@ void daemon_finish_job(struct daemon *daemon);
 
 /* daemon_start.c: carries a launch order out. */
 void daemon_start_ranks(struct daemon *daemon);
+/* No more ranks than have been started. */
+void daemon_stop_start(struct daemon *daemon);
 
 /* daemon_streams.c: output of ranks, and forwarded input. */
 int daemon_open_streams(struct daemon_rank *rank, int child_stdio[3], bool wants_input);

@@ -67,6 +67,7 @@ static void on_end_timer(evutil_socket_t fd, short what, void *arg)
 void daemon_end(struct daemon *daemon, bool at_once)
 {
     uint64_t grace = daemon->launch.kill_grace_ns;
+    daemon_stop_start(daemon);
     if (daemon->gone || daemon->phase == DAEMON_KILLING || daemon->phase == DAEMON_DONE) return;
     if (daemon->alone && grace > DAEMON_ORPHAN_GRACE_NS) grace = DAEMON_ORPHAN_GRACE_NS;
     if (at_once || grace == 0) {
@@ -117,7 +118,7 @@ static void report_exit(struct daemon *daemon, struct daemon_rank *rank, int sta
 
 static void look_for_end(struct daemon *daemon, bool no_children)
 {
-    if (daemon->phase == DAEMON_IDLE || daemon->running > 0) return;
+    if (daemon->phase == DAEMON_IDLE || daemon->running > 0 || daemon->start) return;
     if (no_children || none_left(daemon))
         daemon_finish_job(daemon);
     else

@@ -62,8 +62,24 @@ static int on_output_closed(struct daemon *daemon, const struct frame *frame)
     return NCCLX_SUCCESS;
 }
 
+/* What is for all ranks must not come before the last has been started. */
+static bool is_early(const struct daemon *daemon, const struct frame *frame)
+{
+    return daemon->start &&
+           (frame->type == MESSAGE_SIGNAL || frame->type == MESSAGE_INPUT || frame->type == MESSAGE_OUTPUT_CLOSED);
+}
+
+static int hold_back(struct daemon *daemon, const struct frame *frame)
+{
+    if (!daemon->held) daemon->held = evbuffer_new();
+    if (!daemon->held || evbuffer_add(daemon->held, frame->payload - FRAME_HEADER_BYTES, frame->total))
+        return base_error(NCCLX_ERR_NO_MEM, "memory is short for orders");
+    return NCCLX_SUCCESS;
+}
+
 static int on_order(struct daemon *daemon, const struct frame *frame)
 {
+    if (is_early(daemon, frame)) return hold_back(daemon, frame);
     switch (frame->type) {
     case MESSAGE_LAUNCH:
         wiring_spread(daemon->wiring, frame);
@@ -84,6 +100,25 @@ static int on_order(struct daemon *daemon, const struct frame *frame)
     default:
         return message_malformed(frame);
     }
+}
+
+void daemon_take_held(struct daemon *daemon)
+{
+    struct evbuffer *held = daemon->held;
+    struct frame frame;
+    size_t bytes;
+    daemon->held = NULL;
+    while (held && (bytes = evbuffer_get_length(held)) > 0) {
+        const unsigned char *data = evbuffer_pullup(held, -1);
+        int code = data ? frame_parse(data, bytes, &frame) : base_error(NCCLX_ERR_NO_MEM, "memory is short for orders");
+        if (!code) code = on_order(daemon, &frame);
+        if (code) {
+            daemon_refuse(daemon, 1, base_error_detail());
+            break;
+        }
+        evbuffer_drain(held, frame.total);
+    }
+    if (held) evbuffer_free(held);
 }
 
 /* ---- From below ------------------------------------------------------------------------------------------------- */
@@ -156,6 +191,12 @@ static void on_closed(void *arg, int link)
     if (link != TREE_PARENT && !wiring_full_below(daemon->wiring)) wiring_hold_above(daemon->wiring, false);
 }
 
+static pid_t on_neighbour(void *arg)
+{
+    const struct daemon *daemon = arg;
+    return daemon->parent;
+}
+
 static void on_say(void *arg, const char *text)
 {
     daemon_trouble(arg, text);
@@ -195,6 +236,7 @@ static void on_unreachable(void *arg, const char *why)
 const struct wiring_events daemon_wiring_events = {.frame = on_frame,
                                                    .drained = on_drained,
                                                    .closed = on_closed,
+                                                   .neighbour = on_neighbour,
                                                    .say = on_say,
                                                    .end_local = on_end_local,
                                                    .finished = on_finished,

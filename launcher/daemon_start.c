@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #define START_BATCH 16
+#define START_TURN_NS (BASE_NS_PER_S / 10)
 
 /* What ranks of one program share. */
 struct start_app {
@@ -211,14 +212,15 @@ static int make_ranks(struct daemon *daemon)
     return NCCLX_SUCCESS;
 }
 
-static void tell_started(struct daemon *daemon)
+/* Of ranks first .. end - 1 of this node. */
+static void tell_started(struct daemon *daemon, int first, int end)
 {
     struct frame_writer writer;
     int started = 0;
-    for (int i = 0; i < daemon->rank_count; i++) started += daemon->ranks[i].running;
+    for (int i = first; i < end; i++) started += daemon->ranks[i].running;
     frame_begin(&writer, MESSAGE_STARTED);
     frame_put_u32(&writer, (uint32_t)started);
-    for (int i = 0; i < daemon->rank_count; i++) {
+    for (int i = first; i < end; i++) {
         if (!daemon->ranks[i].running) continue;
         frame_put_u32(&writer, (uint32_t)daemon->ranks[i].rank);
         frame_put_u32(&writer, (uint32_t)daemon->ranks[i].pid);
@@ -226,29 +228,101 @@ static void tell_started(struct daemon *daemon)
     daemon_send(daemon, &writer);
 }
 
-/* Returns 0, or the exit status with which the job ends. */
-static int start_all(struct daemon *daemon, struct start_app *apps)
+/* ---- In turns ---------------------------------------------------------------------------------------------------
+ * A thousand processes take many seconds on few cores, because those that run already want them, too. Between turns
+ * the event loop does what cannot wait for so long: a sign of life to the neighbours, what ranks ask for, their deaths.
+ */
+
+struct daemon_start {
+    struct start_app *apps;
+    int null_fd;
+    int next; /* of this node's ranks */
+    struct event *turn;
+};
+
+static void release(struct daemon *daemon)
 {
-    int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC), status = 0;
-    if (null_fd < 0 || make_ranks(daemon)) return 1;
-    for (int i = 0; i < daemon->launch.app_count && !status; i++) status = prepare_app(daemon, i, &apps[i]) ? 2 : 0;
+    struct daemon_start *start = daemon->start;
+    daemon->start = NULL;
+    if (start->turn) event_free(start->turn);
+    if (start->null_fd >= 0) close(start->null_fd);
+    for (int i = 0; start->apps && i < daemon->launch.app_count; i++) release_app(&start->apps[i]);
+    base_free(AREA_LAUNCHER, start->apps);
+    base_free(AREA_LAUNCHER, start);
+}
+
+void daemon_stop_start(struct daemon *daemon)
+{
+    if (!daemon->start) return;
+    release(daemon);
+    daemon_take_held(daemon);
+    event_active(daemon->reap, EV_READ, 0); /* none may be running */
+}
+
+/* Returns 0, or the exit status with which the job ends. */
+static int take_turn(struct daemon *daemon)
+{
+    struct daemon_start *start = daemon->start;
+    uint64_t until = base_clock_ns() + START_TURN_NS;
+    int first = start->next, status = 0;
+    while (!status && start->next < daemon->rank_count && base_clock_ns() < until) {
+        status = start_batch(daemon, start->apps, start->next, start->null_fd);
+        start->next += START_BATCH;
+    }
+    if (start->next > daemon->rank_count) start->next = daemon->rank_count;
+    if (status) daemon_refuse(daemon, status, base_error_detail());
+    tell_started(daemon, first, start->next);
+    return status;
+}
+
+static void on_turn(evutil_socket_t fd, short what, void *arg)
+{
+    static const struct timeval at_once = {.tv_sec = 0}; /* but after a look at everything else */
+    struct daemon *daemon = arg;
+    (void)fd, (void)what;
+    int status = take_turn(daemon);
+    if (status)
+        daemon_end(daemon, true);
+    else if (daemon->start->next < daemon->rank_count)
+        event_add(daemon->start->turn, &at_once);
+    else
+        daemon_stop_start(daemon);
+}
+
+/* Returns 0, or the exit status with which the job ends. */
+static int prepare(struct daemon *daemon)
+{
+    struct daemon_start *start = daemon->start;
+    start->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    start->turn = evtimer_new(daemon->base, on_turn, daemon);
+    start->apps = base_calloc(AREA_LAUNCHER, (size_t)daemon->launch.app_count, sizeof *start->apps);
+    if (start->null_fd < 0 || !start->turn || !start->apps) {
+        base_error(NCCLX_ERR_NO_MEM, "memory or descriptors are short for starting ranks");
+        return 1;
+    }
+    if (make_ranks(daemon)) return 1;
+    for (int i = 0; i < daemon->launch.app_count; i++)
+        if (prepare_app(daemon, i, &start->apps[i])) return 2;
     daemon->described = !hwloc_topology_is_thissystem(topo_node_hwloc(daemon->cpus.node));
     if (daemon->described)
         daemon_trouble(daemon, "no rank is bound: this machine is only described (HWLOC_SYNTHETIC or HWLOC_XMLFILE)");
-    if (!status && child_pool_open(daemon->rank_count, &daemon->pool)) status = 1;
-    for (int i = 0; i < daemon->rank_count && !status; i += START_BATCH) status = start_batch(daemon, apps, i, null_fd);
-    close(null_fd);
-    return status;
+    return child_pool_open(daemon->rank_count, &daemon->pool) ? 1 : 0;
 }
 
 void daemon_start_ranks(struct daemon *daemon)
 {
-    struct start_app *apps = base_calloc(AREA_LAUNCHER, (size_t)daemon->launch.app_count, sizeof *apps);
-    int status = apps ? start_all(daemon, apps) : 1;
-    for (int i = 0; apps && i < daemon->launch.app_count; i++) release_app(&apps[i]);
-    base_free(AREA_LAUNCHER, apps);
-    if (status) daemon_refuse(daemon, status, base_error_detail());
-    tell_started(daemon);
-    if (status) daemon_end(daemon, true);
-    event_active(daemon->reap, EV_READ, 0); /* none may be running */
+    daemon->start = base_calloc(AREA_LAUNCHER, 1, sizeof *daemon->start);
+    if (!daemon->start) {
+        daemon_refuse(daemon, 1, "memory is short for starting ranks");
+        daemon_finish_job(daemon);
+        return;
+    }
+    int status = prepare(daemon);
+    if (!status) {
+        on_turn(-1, 0, daemon);
+        return;
+    }
+    daemon_refuse(daemon, status, base_error_detail());
+    tell_started(daemon, 0, 0);
+    daemon_end(daemon, true);
 }

@@ -115,7 +115,7 @@ static int open_output(struct daemon_stream *stream, int *child_fd)
                           strerror(errno));
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     stream->readable = event_new(daemon->base, ends[0], EV_READ | EV_PERSIST, on_readable, stream);
-    if (!stream->readable || event_add(stream->readable, NULL)) {
+    if (!stream->readable || (!daemon->paused && event_add(stream->readable, NULL))) {
         close(ends[0]);
         close(ends[1]);
         return base_error(NCCLX_ERR_NO_MEM, "memory is short for the streams of rank %d", stream->rank->rank);

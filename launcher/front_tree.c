@@ -6,6 +6,7 @@
 
 #include "launcher/front_progress.h"
 #include "launcher/gpus.h"
+#include "launcher/pulse.h"
 #include "launcher/report.h"
 #include "launcher/words.h"
 #include "runtime/base/base.h"
@@ -258,6 +259,13 @@ static void on_closed(void *arg, int link)
     (void)arg, (void)link; /* the tree tells why */
 }
 
+/* The guard's child does the work. */
+static pid_t on_neighbour(void *arg)
+{
+    const struct front *front = arg;
+    return front->daemon > 0 ? pulse_child_of(front->daemon) : 0;
+}
+
 static void on_end_local(void *arg, bool at_once, bool orphan)
 {
     struct front *front = arg;
@@ -270,6 +278,7 @@ int front_open_tree(struct front *front)
     static const struct wiring_events events = {.frame = front_take_frame,
                                                 .drained = on_drained,
                                                 .closed = on_closed,
+                                                .neighbour = on_neighbour,
                                                 .say = on_say,
                                                 .end_local = on_end_local,
                                                 .finished = on_finished,

@@ -37,6 +37,7 @@ wiring_sources = \
 	launcher/agent.c launcher/agent.h \
 	launcher/child.c launcher/child.h \
 	launcher/link.c launcher/link.h \
+	launcher/pulse.c launcher/pulse.h \
 	launcher/starter.c launcher/starter.h \
 	launcher/wiring.c launcher/wiring.h
 

@@ -11,6 +11,7 @@
 #include "launcher/daemon.h"
 #include "launcher/environment.h"
 #include "launcher/order.h"
+#include "launcher/pulse.h"
 #include "launcher/scratch.h"
 #include "launcher/sweep.h"
 #include "runtime/base/base.h"
@@ -52,19 +53,6 @@ static bool is_job_name(const char *text)
            strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") == strlen(text);
 }
 
-/* True for a process that does not run because it was stopped. */
-static bool is_stopped(pid_t pid)
-{
-    char path[64], text[256];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (fd >= 0) close(fd);
-    text[got > 0 ? got : 0] = 0;
-    const char *after = strrchr(text, ')');
-    return after && after[1] == ' ' && after[2] == 'T';
-}
-
 /* Waits for the daemon's end. When the place above is gone, a daemon that does not come to its end is killed: on the
  * front's host in any case, elsewhere if it is stopped, because there the end of standard input proves less. */
 static int await_daemon(pid_t daemon, int above_fd, bool local)
@@ -76,7 +64,7 @@ static int await_daemon(pid_t daemon, int above_fd, bool local)
         int ready = poll(watched, 2, timeout_ms);
         if (ready < 0 && errno == EINTR) continue;
         if (ready < 0 || watched[0].revents) break;
-        if (ready == 0 && (local || is_stopped(daemon))) break;
+        if (ready == 0 && (local || pulse_is_stopped(daemon))) break;
         if (!local) kill(daemon, SIGHUP);
         watched[1].fd = -1;
         timeout_ms = local ? GUARD_PATIENCE_MS : GUARD_STOPPED_MS;
@@ -87,11 +75,12 @@ static int await_daemon(pid_t daemon, int above_fd, bool local)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static int run_daemon(const struct order *order, int link_fd, int guard_pipe[2], const char *scratch,
+static int run_daemon(const struct order *order, int link_fd, pid_t parent, int guard_pipe[2], const char *scratch,
                       const char *lost_directory)
 {
     struct daemon_options options = {.order = order,
                                      .parent_fd = link_fd,
+                                     .parent = parent,
                                      .guard_fd = guard_pipe[0],
                                      .scratch = scratch,
                                      .lost_directory = lost_directory};
@@ -252,8 +241,9 @@ int main(int argc, char **argv)
     sigemptyset(&hangup);
     sigaddset(&hangup, SIGHUP);
     sigprocmask(SIG_BLOCK, &hangup, NULL);
+    pid_t parent = getppid();
     pid_t inner = pipe2(guard_pipe, O_CLOEXEC) ? -1 : fork();
-    if (inner == 0) _exit(run_daemon(&order, link_fd, guard_pipe, scratch, lost_directory));
+    if (inner == 0) _exit(run_daemon(&order, link_fd, parent, guard_pipe, scratch, lost_directory));
     int status = inner > 0 ? run_guard(inner, link_fd, guard_pipe, order.job, scratch) : 1;
     if (inner < 0) {
         fprintf(stderr, "ncclxd: cannot start: %s\n", strerror(errno));

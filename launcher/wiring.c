@@ -4,6 +4,7 @@
 #include "launcher/wiring.h"
 
 #include "launcher/link.h"
+#include "launcher/pulse.h"
 #include "launcher/starter.h"
 #include "runtime/base/base.h"
 
@@ -41,6 +42,8 @@ struct wiring {
     struct wiring_events events;
     void *arg;
     bool local_root;
+    int near; /* the link within this host; WIRING_NAMELESS: none */
+    struct pulse pulse;
     struct tree *tree;
     struct oob *oob; /* null: nobody to connect to, or to be connected by */
     struct starter *starter;
@@ -246,11 +249,21 @@ static void on_sockets(evutil_socket_t fd, short what, void *arg)
     arm(wiring);
 }
 
+/* A neighbour on this host that is busy, or gets no core, has not fallen silent. */
+static void feel_pulse(struct wiring *wiring)
+{
+    if (wiring->near == WIRING_NAMELESS || !tree_is_open(wiring->tree, wiring->near)) return;
+    pid_t neighbour = wiring->events.neighbour(wiring->arg);
+    if (neighbour > 0 && pulse_felt(&wiring->pulse, neighbour))
+        tree_heard(wiring->tree, wiring->near, base_clock_ns());
+}
+
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct wiring *wiring = arg;
     if (wiring->oob) on_sockets(fd, what, arg);
     end_partings(wiring, WIRING_NAMELESS, base_clock_ns());
+    feel_pulse(wiring);
     pump(wiring, tree_tick(wiring->tree, base_clock_ns()));
 }
 
@@ -491,6 +504,7 @@ int wiring_open(const struct wiring_options *options, const struct wiring_events
     wiring->events = *events;
     wiring->arg = arg;
     wiring->local_root = options->local_root;
+    wiring->near = options->parent_fd >= 0 ? TREE_PARENT : options->local_root ? 0 : WIRING_NAMELESS;
     wiring->below = tree_child_count(&shape->shape, shape->position);
     int code = open_all(wiring, options);
     if (code) return code;

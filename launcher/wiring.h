@@ -26,6 +26,8 @@ struct wiring_events {
     /* Nothing comes from this link any more. */
     void (*closed)(void *arg, int link);
     void (*say)(void *arg, const char *text);
+    /* The process at the other end of a link within this host, or 0. Null: there are no such links. */
+    pid_t (*neighbour)(void *arg);
     /* See tree.h for when these come. */
     void (*end_local)(void *arg, bool at_once, bool orphan);
     void (*finished)(void *arg);

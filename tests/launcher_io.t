@@ -23,6 +23,8 @@ io "input for all ranks" 0 'echo x | ncclxrun -n 2 --stdin all cat'
 is "reaches both, and ends" $'x\nx' "$out"
 io "5 MB for all of three ranks" 0 'head -c 5000000 "$scratch/big" | ncclxrun -n 3 --stdin all sh -c "cksum" | sort -u'
 is "is the same for each" "$(head -c 5000000 "$scratch/big" | cksum)" "$out"
+io "input for many, which comes before the last is started" 0 'echo x | ncclxrun -n 300 --stdin all cat | grep -c x'
+is "reaches each" 300 "$out"
 io "input for one rank" 0 'echo x | ncclxrun -n 3 --stdin 2 sh -c "read a; echo \$PMIX_RANK\$a" | sort'
 is "reaches that one only" $'0\n1\n2x' "$out"
 io "input for rank 0 is the default" 0 'echo x | ncclxrun -n 2 sh -c "read a; echo \$PMIX_RANK\$a" | sort'

@@ -107,6 +107,22 @@ kill -KILL "$launcher"
 wait "$launcher" 2>/dev/null
 nothing_left "nor does one of ranks that use the library"
 
+job "many ranks, started for longer than a daemon may be silent" 0 --silence-timeout 0.1 -n 512 true
+
+start --kill-grace 1 -n 400 sleep 1000
+waits 20 daemon_is_there
+sleep 0.1
+kill -TERM "$launcher"
+ends "many ranks, ended while they are started" 143 20
+nothing_left "and nothing is left"
+
+start --silence-timeout 2 --kill-grace 1 -n 3 sh -c 'echo ready; sleep 1000'
+waits 20 says out ready 3
+outer=$(pgrep -P "$launcher" -x ncclxd); kill -STOP "$(pgrep -P "${outer:-0}" -x ncclxd)"
+ends "ncclxd is stopped: an error" 1 20
+like "which is said" "ncclxd on .* has been silent for 2 s" "$(cat "$scratch/err")"
+nothing_left "and nothing is left then"
+
 # ncclxd runs as two processes: the daemon and, above it, its guard.
 for which in daemon guard both; do
     start -n 3 sh -c 'trap "" TERM HUP PIPE; sleep 1000 & echo ready; while :; do sleep 1; done'
