@@ -23,4 +23,5 @@ libncclx_core_la_SOURCES += \
 	coll/select.c coll/select.h \
 	coll/shared.c coll/shared.h coll/shared_parts.h \
 	coll/shared_blocks.c \
-	coll/shared_copy.c
+	coll/shared_copy.c \
+	coll/span_index.c coll/span_index.h

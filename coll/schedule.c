@@ -17,12 +17,15 @@ void builder_begin(struct builder *builder, const struct coll_problem *problem)
     builder->joined = 0;
     builder->round = 0;
     builder->error = NCCLX_SUCCESS;
+    span_index_clear(&builder->touched);
 }
 
 void builder_release(struct builder *builder)
 {
     base_free(AREA_COLL, builder->steps);
     base_free(AREA_COLL, builder->edges);
+    base_free(AREA_COLL, builder->linked);
+    span_index_release(&builder->touched);
     memset(builder, 0, sizeof *builder);
 }
 
@@ -42,39 +45,68 @@ static bool grow(struct builder *builder, void **array, size_t *room, size_t byt
 static void add_edge(struct builder *builder, size_t from, size_t to)
 {
     if (builder->edge_count == builder->edge_room &&
-        !grow(builder, (void **)&builder->edges, &builder->edge_room, sizeof *builder->edges)) return;
+        !grow(builder, (void **)&builder->edges, &builder->edge_room, sizeof *builder->edges))
+        return;
     builder->edges[builder->edge_count++] = (struct edge){(uint32_t)from, (uint32_t)to};
 }
 
-static bool overlap(const struct span *a, const struct span *b)
+/* The step that was added last waits for `earlier`. */
+static void link_step(void *arg, uint32_t earlier)
 {
-    return a->buffer == b->buffer && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes && a->bytes && b->bytes;
+    struct builder *builder = arg;
+    uint32_t last = (uint32_t)(builder->step_count - 1);
+    if (builder->linked[earlier] == last) return;
+    builder->linked[earlier] = last;
+    add_edge(builder, earlier, last);
 }
 
-static bool touches(const struct step *step, const struct span *written)
+static void link_to(struct builder *builder, const struct span *span, enum span_use use)
 {
-    return overlap(written, &step->a) || overlap(written, &step->b) || overlap(written, &step->out);
+    if (span->bytes)
+        span_index_find(&builder->touched, span->buffer, use, span->offset, span->bytes, link_step, builder);
 }
 
-/* One of the two writes what the other reads or writes. */
-static bool conflict(const struct step *earlier, const struct step *later)
+static void touch(struct builder *builder, const struct span *span, enum span_use use)
 {
-    if (touches(later, &earlier->out)) return true;
-    return !PLANTED_BUG(BUG_REUSE_IGNORED) && touches(earlier, &later->out);
+    uint32_t last = (uint32_t)(builder->step_count - 1);
+    if (builder->error || !span->bytes) return;
+    if (!span_index_add(&builder->touched, span->buffer, use, span->offset, span->bytes, last))
+        builder->error = base_error(NCCLX_ERR_NO_MEM, "no memory for a collective of %zu steps", builder->step_count);
+}
+
+/* It waits for those that write what it reads or writes, and for those that read what it writes. */
+static void order_step(struct builder *builder, const struct step *step)
+{
+    link_to(builder, &step->a, SPAN_WRITTEN);
+    link_to(builder, &step->b, SPAN_WRITTEN);
+    link_to(builder, &step->out, SPAN_WRITTEN);
+    if (!PLANTED_BUG(BUG_REUSE_IGNORED)) link_to(builder, &step->out, SPAN_READ);
+    touch(builder, &step->a, SPAN_READ);
+    touch(builder, &step->b, SPAN_READ);
+    touch(builder, &step->out, SPAN_WRITTEN);
 }
 
 static void add_step(struct builder *builder, struct step step)
 {
     if (builder->error) return;
     if (builder->step_count == builder->step_room &&
-        !grow(builder, (void **)&builder->steps, &builder->step_room, sizeof *builder->steps)) return;
+        !grow(builder, (void **)&builder->steps, &builder->step_room, sizeof *builder->steps))
+        return;
+    if (builder->step_count == builder->linked_room &&
+        !grow(builder, (void **)&builder->linked, &builder->linked_room, sizeof *builder->linked))
+        return;
     size_t index = builder->step_count++;
     step.round = builder->round;
     builder->steps[index] = step;
+    builder->linked[index] = UINT32_MAX;
     if (builder->joined) add_edge(builder, builder->joined - 1, index);
-    for (size_t i = builder->joined; i < index; i++)
-        if (step.kind == STEP_JOIN || conflict(&builder->steps[i], &step)) add_edge(builder, i, index);
-    if (step.kind == STEP_JOIN) builder->joined = index + 1;
+    if (step.kind != STEP_JOIN) {
+        order_step(builder, &step);
+        return;
+    }
+    for (size_t i = builder->joined; i < index; i++) add_edge(builder, i, index);
+    builder->joined = index + 1;
+    span_index_clear(&builder->touched);
 }
 
 void builder_send(struct builder *builder, struct span from, int peer)
@@ -105,7 +137,8 @@ void builder_copy(struct builder *builder, struct span from, struct span to)
 
 void builder_finish(struct builder *builder, struct span result)
 {
-    if (result.bytes && builder->problem->op == NCCLX_AVG) add_step(builder, (struct step){.kind = STEP_FINISH, .out = result});
+    if (result.bytes && builder->problem->op == NCCLX_AVG)
+        add_step(builder, (struct step){.kind = STEP_FINISH, .out = result});
 }
 
 void builder_send_token(struct builder *builder, int peer)
@@ -133,7 +166,8 @@ struct span builder_scratch(struct builder *builder, size_t bytes)
     struct span span = span_of(BUFFER_SCRATCH, builder->scratch_bytes, bytes);
     if (bytes > SIZE_MAX / 4 || builder->scratch_bytes > SIZE_MAX / 4)
         builder->error = base_error(NCCLX_ERR_NO_MEM, "a collective needs more scratch memory than there can be");
-    else builder->scratch_bytes += (bytes + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN;
+    else
+        builder->scratch_bytes += (bytes + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN;
     return span;
 }
 

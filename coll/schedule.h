@@ -11,6 +11,7 @@
 #define COLL_SCHEDULE_H
 
 #include "coll/coll.h"
+#include "coll/span_index.h"
 
 /* What is to be done, as this rank sees it. Everything but rank is the same on all ranks (in_place of a reduce: the
  * root's), and the blocks of gatherv, scatterv and alltoallv. */
@@ -80,6 +81,9 @@ struct builder {
     size_t step_count, step_room;
     struct edge *edges;
     size_t edge_count, edge_room;
+    struct span_index touched; /* by the steps since the last join */
+    uint32_t *linked;          /* for each step, the last one that waits for it */
+    size_t linked_room;
     size_t scratch_bytes;
     size_t joined; /* steps before this one are ended by the last join */
     unsigned round;
