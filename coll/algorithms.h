@@ -23,7 +23,7 @@ void allreduce_rabenseifner(struct builder *builder);
 void allreduce_ring(struct builder *builder);
 void allreduce_reduce_bcast(struct builder *builder);
 
-/* Those for all-gather, except Bruck's, serve all-gatherv too; so do pairwise and direct for all-to-all(v). */
+/* Those for all-gather serve all-gatherv too; so do pairwise and direct for all-to-all(v). */
 void allgather_ring(struct builder *builder);
 void allgather_bidirectional_ring(struct builder *builder);
 void allgather_bruck(struct builder *builder);

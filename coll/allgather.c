@@ -53,26 +53,62 @@ void allgather_bidirectional_ring(struct builder *builder)
     }
 }
 
-/* Bruck and others 1997, for blocks of one size: ceil(log2 size) steps; blocks are kept in the order in which they come, own first, and
- * turned into place at the end. */
+/* Bytes of `count` blocks, from that of the rank `first` places after this one on. */
+static size_t bytes_after(const struct builder *builder, int64_t first, int64_t count)
+{
+    const struct coll_problem *problem = builder->problem;
+    size_t bytes = 0;
+    if (!problem->recv.counts) return (size_t)count * problem->bytes;
+    for (int64_t i = first; i < first + count; i++)
+        bytes += block(builder, ring_after(problem->rank, (int)i, problem->size)).bytes;
+    return bytes;
+}
+
+/* Blocks in ring order, this rank's first, to their places: one copy for all that stand in a row there. */
+static void turn_into_place(struct builder *builder, struct span held)
+{
+    const struct coll_problem *problem = builder->problem;
+    int rank = problem->rank, size = problem->size;
+    size_t done = 0, before = (size_t)rank * problem->bytes, rest = (size_t)(size - rank) * problem->bytes;
+    struct span row = span_of(BUFFER_RECV, 0, 0);
+    if (!problem->recv.counts) { /* two rows */
+        builder_copy(builder, span_part(held, 0, rest), span_of(BUFFER_RECV, before, rest));
+        builder_copy(builder, span_part(held, rest, before), span_of(BUFFER_RECV, 0, before));
+        return;
+    }
+    for (int i = 0; i < size; i++) {
+        struct span next = block(builder, ring_after(rank, i, size));
+        if (next.bytes && next.offset != row.offset + row.bytes) {
+            builder_copy(builder, span_part(held, done, row.bytes), row);
+            done += row.bytes;
+            row = span_of(BUFFER_RECV, next.offset, 0);
+        }
+        row.bytes += next.bytes;
+    }
+    builder_copy(builder, span_part(held, done, row.bytes), row);
+}
+
+/* Bruck and others 1997: ceil(log2 size) messages each way, whatever the number of blocks in them; blocks are kept in
+ * the order in which they come, own first, and turned into place at the end. */
 void allgather_bruck(struct builder *builder)
 {
     const struct coll_problem *problem = builder->problem;
     int rank = problem->rank, size = problem->size;
-    size_t bytes = problem->bytes;
     struct span own = problem->in_place ? block(builder, rank) : problem_input(problem);
-    struct span held = builder_scratch(builder, (size_t)size * bytes);
+    struct span held = builder_scratch(builder, bytes_after(builder, 0, size));
+    size_t known = own.bytes; /* of the first `distance` blocks */
     unsigned round = 0;
-    builder_copy(builder, own, span_part(held, 0, bytes));
+    builder_copy(builder, own, span_part(held, 0, known));
     for (int64_t distance = 1; distance < size; distance *= 2) {
-        size_t blocks = (size_t)(distance < size - distance ? distance : size - distance);
+        int64_t blocks = distance < size - distance ? distance : size - distance;
+        size_t more = bytes_after(builder, distance, blocks),
+               ours = blocks == distance ? known : bytes_after(builder, 0, blocks);
         builder_round(builder, round++);
-        builder_receive(builder, span_part(held, (size_t)distance * bytes, blocks * bytes), ring_after(rank, (int)distance, size));
-        builder_send(builder, span_part(held, 0, blocks * bytes), ring_before(rank, (int)distance, size));
+        builder_receive(builder, span_part(held, known, more), ring_after(rank, (int)distance, size));
+        builder_send(builder, span_part(held, 0, ours), ring_before(rank, (int)distance, size));
+        known += more;
     }
-    size_t to_end = (size_t)(size - rank) * bytes, from_start = (size_t)rank * bytes;
-    builder_copy(builder, span_part(held, 0, to_end), span_of(BUFFER_RECV, from_start, to_end));
-    builder_copy(builder, span_part(held, to_end, from_start), span_of(BUFFER_RECV, 0, from_start));
+    turn_into_place(builder, held);
 }
 
 /* Recursive doubling with the farthest first: the distance halves, so the step with most data goes to the nearest

@@ -20,7 +20,12 @@ struct coll_algorithm {
     int least_ranks, most_ranks;
     size_t most_bytes;
     enum coll_needs needs;
+    /* Of those before one whose messages are as many as the ranks: chosen up to so many bytes for each rank, too, since
+     * what a message costs comes before its bytes there. 0: most_bytes alone. */
+    size_t most_share;
 };
+
+size_t coll_most_bytes(const struct coll_algorithm *algorithm, int ranks);
 
 /* The algorithms of a collective, in order of preference; ends with a null name. The first that fits is taken. */
 const struct coll_algorithm *coll_algorithms(enum coll_name name);

@@ -6,6 +6,7 @@
  */
 #include "runtime/api.h"
 #include "runtime/group.h"
+#include "runtime/group_tree.h"
 #include "runtime/split_core.h"
 #include "bootstrap/bootstrap.h"
 #include "coll/coll.h"
@@ -147,19 +148,6 @@ static int rank_in_parent(const struct group_call *call, int member)
     return rank < call->comm->size ? rank : NCCLX_PROC_NULL;
 }
 
-static int tree_parent(int rank)
-{
-    return rank & (rank - 1); /* without its lowest bit */
-}
-
-/* The first power of two that is no longer the distance of a child. */
-static int tree_reach(int rank, int size)
-{
-    int reach = 1;
-    while (reach < size && !(rank & reach)) reach *= 2;
-    return reach;
-}
-
 static int tree_send(const struct group_call *call, int member, uint64_t value)
 {
     int rank = rank_in_parent(call, member);
@@ -181,8 +169,8 @@ static int tree_receive(const struct group_call *call, int member, uint64_t *val
 static int tree_broadcast(const struct group_call *call, uint64_t *value)
 {
     int rank = call->group->rank, size = call->group->size, error = NCCLX_SUCCESS;
-    if (rank) error = tree_receive(call, tree_parent(rank), value);
-    for (int step = tree_reach(rank, size) / 2; step && !error; step /= 2)
+    if (rank) error = tree_receive(call, group_tree_parent(rank), value);
+    for (int step = group_tree_reach(rank, size) / 2; step && !error; step /= 2)
         if (rank + step < size) error = tree_send(call, rank + step, *value);
     return error;
 }
@@ -191,13 +179,13 @@ static int tree_broadcast(const struct group_call *call, uint64_t *value)
 static int tree_maximum(const struct group_call *call, uint64_t *value)
 {
     int rank = call->group->rank, size = call->group->size, error = NCCLX_SUCCESS;
-    for (int step = 1, reach = tree_reach(rank, size); step < reach && !error; step *= 2) {
+    for (int step = 1, reach = group_tree_reach(rank, size); step < reach && !error; step *= 2) {
         uint64_t other = 0;
         if (rank + step >= size) continue;
         error = tree_receive(call, rank + step, &other);
         if (other > *value) *value = other;
     }
-    if (rank && !error) error = tree_send(call, tree_parent(rank), *value);
+    if (rank && !error) error = tree_send(call, group_tree_parent(rank), *value);
     return error;
 }
 

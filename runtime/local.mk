@@ -15,6 +15,7 @@ libncclx_core_la_SOURCES += \
 	runtime/p2p.c \
 	runtime/requests.c \
 	runtime/runtime.h \
+	runtime/group_tree.h \
 	runtime/split_core.c runtime/split_core.h \
 	runtime/windows.c \
 	runtime/windows_atomics.c \

@@ -65,7 +65,7 @@ static const struct base_config_entry table[CONFIG_COUNT] = {
                         "algorithm of reduce_scatter"},
     [CONFIG_COLL_REDUCE_SCATTER_BLOCK] = {"NCCLX_COLL_REDUCE_SCATTER_BLOCK", CONFIG_ENUM, "auto", 0, 0, "auto|shared|by_distance|single_copy|halving|direct|ring",
                         "algorithm of reduce_scatter_block"},
-    [CONFIG_COLL_ALLGATHERV] = {"NCCLX_COLL_ALLGATHERV", CONFIG_ENUM, "auto", 0, 0, "auto|shared|recursive_doubling|ring|bidirectional_ring",
+    [CONFIG_COLL_ALLGATHERV] = {"NCCLX_COLL_ALLGATHERV", CONFIG_ENUM, "auto", 0, 0, "auto|shared|bruck|recursive_doubling|ring|bidirectional_ring",
                         "algorithm of allgatherv"},
     [CONFIG_COLL_GATHER] = {"NCCLX_COLL_GATHER", CONFIG_ENUM, "auto", 0, 0, "auto|shared|binomial|linear",
                         "algorithm of gather"},

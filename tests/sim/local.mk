@@ -16,9 +16,13 @@ tests_sim_coll_SOURCES = tests/sim/coll.c tests/sim/coll_data.c tests/sim/coll_d
 	tests/sim/coll_world.h $(SIM_ENGINE) \
 	coll/allgather.c coll/allreduce.c coll/alltoall.c coll/barrier.c coll/bcast.c coll/blocks.c coll/executor.c coll/gather.c \
 	coll/halving.c coll/reduce.c coll/reduce_scatter.c coll/scan.c coll/schedule.c coll/select.c coll/shared.c \
-	coll/shared_blocks.c coll/shared_copy.c
+	coll/shared_blocks.c coll/shared_copy.c coll/span_index.c
 tests_sim_coll_CPPFLAGS = $(SIM_CPPFLAGS)
 tests_sim_coll_LDADD = $(CORE_LIBS)
+
+sim_tests += tests/sim/coll_scale
+tests_sim_coll_scale_SOURCES = tests/sim/coll_scale.c
+tests_sim_coll_scale_LDADD = $(CORE_LIBS)
 
 sim_tests += tests/sim/window
 tests_sim_window_SOURCES = tests/sim/window.c osc/window_core.c $(SIM_ENGINE)
