@@ -59,6 +59,7 @@ static void on_aborted(void *arg, int rank, int code, const char *message)
 {
     struct daemon *daemon = arg;
     struct frame_writer writer;
+    daemon_take_deaths(daemon); /* of which this may be the consequence */
     frame_begin(&writer, MESSAGE_ABORTED);
     frame_put_u32(&writer, (uint32_t)rank);
     frame_put_u32(&writer, (uint32_t)code);

@@ -104,6 +104,8 @@ void daemon_take_held(struct daemon *daemon);
 /* daemon_end.c: the processes of the job, from their start to their end. */
 int daemon_watch_children(struct daemon *daemon);
 void daemon_signal_ranks(struct daemon *daemon, int number);
+/* Reports the ranks that a signal has ended, whether or not we have been told of them yet. */
+void daemon_take_deaths(struct daemon *daemon);
 /* There is no process: an order that was not carried out. */
 void daemon_finish_job(struct daemon *daemon);
 

@@ -16,6 +16,7 @@
 
 #define DAEMON_ORPHAN_GRACE_NS                                                                                         \
     (2 * BASE_NS_PER_S) /* at most, when the front end is gone: all is to be over after 5 seconds */
+#define REAP_BATCH 64
 #define DAEMON_STOP_NS (BASE_NS_PER_S / 10)
 #define DAEMON_KILL_AGAIN_NS (BASE_NS_PER_S / 20)
 
@@ -100,20 +101,73 @@ static struct daemon_rank *find_rank(struct daemon *daemon, pid_t pid)
     return NULL;
 }
 
-static void report_exit(struct daemon *daemon, struct daemon_rank *rank, int status)
+/* The report leaves first: what other ranks do because their fences fail comes behind it, on every way up. */
+static void report_exit(struct daemon *daemon, struct daemon_rank *rank, int status, bool told)
 {
     struct frame_writer writer;
-    struct message_exited exited = {.rank = rank->rank, .pid = rank->pid, .status = status};
+    struct message_exited exited = {.rank = rank->rank, .pid = rank->pid, .status = status, .told = told};
+    rank->running = false;
+    daemon->running--;
     server_dispatch(daemon->server); /* an abort call of this rank came before its end */
     exited.joined = server_joined(daemon->server, rank->rank);
     exited.left = server_left(daemon->server, rank->rank);
-    server_rank_died(daemon->server, rank->rank);
-    rank->running = false;
-    daemon->running--;
     daemon_close_input(rank);
     message_write_exited(&writer, &exited);
     daemon_send(daemon, &writer);
+    server_rank_died(daemon->server, rank->rank);
     if (status != 0 || (exited.joined && !exited.left)) daemon_end(daemon, false);
+}
+
+/* The ranks here have been told to end. */
+static bool is_ending(const struct daemon *daemon)
+{
+    return daemon->phase != DAEMON_RUNNING;
+}
+
+void daemon_take_deaths(struct daemon *daemon)
+{
+    bool told = is_ending(daemon);
+    for (int i = 0; i < daemon->rank_count && !told; i++) {
+        struct daemon_rank *rank = &daemon->ranks[i];
+        siginfo_t info = {.si_pid = 0};
+        int status;
+        if (!rank->running || waitid(P_PID, (id_t)rank->pid, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid ||
+            info.si_code == CLD_EXITED || waitpid(rank->pid, &status, WNOHANG) != rank->pid)
+            continue;
+        report_exit(daemon, rank, status, told);
+    }
+}
+
+static void take_end(struct daemon *daemon, pid_t pid, int status, bool told)
+{
+    struct daemon_rank *rank = find_rank(daemon, pid);
+    if (rank)
+        report_exit(daemon, rank, status, told);
+    else
+        wiring_reaped(daemon->wiring, pid, status);
+}
+
+/* True when no child is left. All that have ended are collected before anybody is told anything: who ended by himself,
+ * and who because of that, would be mixed up. Those that a signal has ended come first, as the others may be the
+ * consequence. */
+static bool reap(struct daemon *daemon)
+{
+    struct {
+        pid_t pid;
+        int status;
+    } ended[REAP_BATCH];
+    int count, error;
+    do {
+        bool told = is_ending(daemon);
+        for (count = 0; count < REAP_BATCH; count++)
+            if ((ended[count].pid = waitpid(-1, &ended[count].status, WNOHANG)) <= 0) break;
+        error = count < REAP_BATCH && ended[count].pid < 0 ? errno : 0;
+        for (int i = 0; i < count; i++)
+            if (WIFSIGNALED(ended[i].status)) take_end(daemon, ended[i].pid, ended[i].status, told);
+        for (int i = 0; i < count; i++)
+            if (!WIFSIGNALED(ended[i].status)) take_end(daemon, ended[i].pid, ended[i].status, told);
+    } while (count == REAP_BATCH);
+    return error == ECHILD;
 }
 
 static void look_for_end(struct daemon *daemon, bool no_children)
@@ -137,21 +191,12 @@ static void on_signal(evutil_socket_t fd, short what, void *arg)
 {
     struct daemon *daemon = arg;
     struct signalfd_siginfo info[16];
-    int status;
-    pid_t pid;
     (void)what;
     ssize_t got = read(fd, info, sizeof info);
     if (got < 0 && errno != EAGAIN) return;
     for (size_t i = 0; got > 0 && i < (size_t)got / sizeof info[0]; i++)
         if (info[i].ssi_signo == SIGHUP) on_hangup(daemon);
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        struct daemon_rank *rank = find_rank(daemon, pid);
-        if (rank)
-            report_exit(daemon, rank, status);
-        else
-            wiring_reaped(daemon->wiring, pid, status);
-    }
-    look_for_end(daemon, pid < 0 && errno == ECHILD);
+    look_for_end(daemon, reap(daemon));
 }
 
 static void signal_groups(struct daemon *daemon, int number)

@@ -206,6 +206,7 @@ static void on_say(void *arg, const char *text)
 static void on_end_local(void *arg, bool at_once, bool orphan)
 {
     struct daemon *daemon = arg;
+    daemon_take_deaths(daemon); /* they are not of this */
     if (orphan) {
         daemon->alone = true;
         daemon_close_output(daemon, STDOUT_FILENO);

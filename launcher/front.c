@@ -41,22 +41,53 @@ void front_say(const char *format, ...)
     write_line(line, used);
 }
 
+static void arm(struct event *timer, uint64_t ns)
+{
+    struct timeval delay = {.tv_sec = (time_t)(ns / BASE_NS_PER_S),
+                            .tv_usec = (suseconds_t)(ns % BASE_NS_PER_S / 1000)};
+    event_add(timer, &delay);
+}
+
+static void tell_blame(struct front *front, bool job_has_ended)
+{
+    uint64_t now = base_clock_ns();
+    const char *text = blame_tell(&front->blame, job_has_ended, now);
+    if (text && !front->options.quiet) front_say("%s", text);
+    if (blame_deadline(&front->blame) != UINT64_MAX) arm(front->teller, blame_deadline(&front->blame) - now);
+}
+
+static void on_teller(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what;
+    tell_blame(arg, false);
+}
+
+void front_blame(struct front *front, enum blame_kind kind, int status, const char *text)
+{
+    blame_take(&front->blame, kind, status, text, base_clock_ns());
+    tell_blame(front, front->done);
+}
+
+void front_blame_job(struct front *front, enum blame_kind kind, int status, const char *text)
+{
+    front_blame(front, kind, status, text);
+    if (!front->done) front_end_job(front, false);
+}
+
 void front_fail(struct front *front, int status, const char *text)
 {
-    if (front->status >= 0) return;
-    front->status = status;
-    if (text && !front->options.quiet) front_say("%s", text);
+    front_blame(front, BLAME_OTHER, status, text);
 }
 
 void front_fail_job(struct front *front, int status, const char *text)
 {
-    front_fail(front, status, text);
-    if (!front->done) front_end_job(front, false);
+    front_blame_job(front, BLAME_OTHER, status, text);
 }
 
 void front_finish(struct front *front)
 {
     front->done = true;
+    tell_blame(front, true);
     if (front->output) output_finish(front->output);
     if (!front->output || output_is_empty(front->output)) event_base_loopbreak(front->base);
 }
@@ -109,13 +140,6 @@ static void on_empty(void *arg)
     if (front->done) event_base_loopbreak(front->base);
 }
 
-static void arm(struct event *timer, uint64_t ns)
-{
-    struct timeval delay = {.tv_sec = (time_t)(ns / BASE_NS_PER_S),
-                            .tv_usec = (suseconds_t)(ns % BASE_NS_PER_S / 1000)};
-    event_add(timer, &delay);
-}
-
 static void on_impatience(evutil_socket_t fd, short what, void *arg)
 {
     struct front *front = arg;
@@ -146,7 +170,7 @@ static void on_timeout(evutil_socket_t fd, short what, void *arg)
     struct front *front = arg;
     (void)fd, (void)what;
     if (front->done || front->ending) return;
-    if (front->status < 0) {
+    if (front->blame.status < 0) {
         char text[80];
         snprintf(text, sizeof text, "the job ran longer than %g seconds (--timeout): ending it",
                  (double)front->options.timeout_ns / 1e9);
@@ -171,7 +195,9 @@ static int open_loop(struct front *front)
     if (!front->base) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the event loop");
     front->timeout = evtimer_new(front->base, on_timeout, front);
     front->patience = evtimer_new(front->base, on_impatience, front);
-    if (!front->timeout || !front->patience) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the event loop");
+    front->teller = evtimer_new(front->base, on_teller, front);
+    if (!front->timeout || !front->patience || !front->teller)
+        return base_error(NCCLX_ERR_NO_MEM, "memory is short for the event loop");
     front->progress = front_progress_open(front);
     if ((code = front_open_signals(front)) || (code = front_open_tree(front))) return code;
     if (front->options.timeout_ns) arm(front->timeout, front->options.timeout_ns);
@@ -180,11 +206,11 @@ static int open_loop(struct front *front)
 
 int front_run(struct front *front)
 {
-    front->status = -1;
+    blame_open(&front->blame);
     if (front_choose_hosts(front) || front_place_hosts(front) || front_check_variables(front)) {
         front->options.quiet = false; /* it is the user's request that is wrong */
         front_fail(front, FRONT_EXIT_USAGE, base_error_detail());
-        return front->status;
+        return front->blame.status;
     }
     if (front->options.dry_run) return front_dry_run(front);
     if (open_loop(front))
@@ -197,5 +223,5 @@ int front_run(struct front *front)
     output_close(front->output);
     input_close(front->input);
     oob_wipe(front->order.secret, sizeof front->order.secret);
-    return front->status < 0 ? 0 : front->status;
+    return front->blame.status < 0 ? 0 : front->blame.status;
 }

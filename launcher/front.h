@@ -2,6 +2,7 @@
 #ifndef LAUNCHER_FRONT_H
 #define LAUNCHER_FRONT_H
 
+#include "launcher/blame.h"
 #include "launcher/hosts.h"
 #include "launcher/input.h"
 #include "launcher/message.h"
@@ -38,11 +39,11 @@ struct front {
     pid_t daemon; /* of this host */
     pid_t *pids;  /* of the ranks, 0 before they start */
     int started, running; /* ranks */
-    int status;   /* of the job; -1: nothing has failed */
+    struct blame blame;
     bool launched, done, daemon_lost, daemon_ended, ending;
     bool end_told; /* to the daemons */
     int end_requests; /* signals of the user that end the job */
-    struct event *signals, *timeout, *patience;
+    struct event *signals, *timeout, *patience, *teller;
 };
 
 /* What a position is in the job, and what its daemon said of it. */
@@ -67,10 +68,12 @@ void front_end_job(struct front *front, bool at_once);
 int front_open_output(struct front *front);
 /* A line on standard error. */
 void front_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The first cause decides the exit status and is told; later ones are not. */
-void front_fail(struct front *front, int status, const char *text);
-
+/* One cause decides the exit status and is told: see blame.h. */
+void front_blame(struct front *front, enum blame_kind kind, int status, const char *text);
 /* The same, and ends the job. */
+void front_blame_job(struct front *front, enum blame_kind kind, int status, const char *text);
+/* Both of what concerns nobody else (BLAME_OTHER). */
+void front_fail(struct front *front, int status, const char *text);
 void front_fail_job(struct front *front, int status, const char *text);
 /* The end has begun: a reader of our output that has stopped does not hold it up for long. */
 void front_await_end(struct front *front);

@@ -149,9 +149,9 @@ static bool await_end(pid_t daemon, int timeout_ms)
 }
 
 /* True when the process has ended within the time. */
-static bool daemon_ended(pid_t daemon, int timeout_ms)
+static bool daemon_ended(pid_t daemon, int timeout_ms, int *status)
 {
-    return waitpid(daemon, NULL, await_end(daemon, timeout_ms) ? WNOHANG : 0) == daemon;
+    return waitpid(daemon, status, await_end(daemon, timeout_ms) ? WNOHANG : 0) == daemon;
 }
 
 int front_daemon_signal(const struct front *front)
@@ -176,10 +176,11 @@ void front_watch_daemon(struct front *front)
 
 void front_end_daemon(struct front *front)
 {
-    if (!daemon_ended(front->daemon, DAEMON_EXIT_WAIT_MS)) {
+    int status;
+    if (!daemon_ended(front->daemon, DAEMON_EXIT_WAIT_MS, &status)) {
         kill(front->daemon, SIGKILL);
-        waitpid(front->daemon, NULL, 0);
-        front->daemon_lost = true;
+        waitpid(front->daemon, &status, 0);
     }
-    if (front->daemon_lost) end_leftovers(front);
+    /* Also when it was killed during the end of a job that fails of something else. */
+    if (front->daemon_lost || status) end_leftovers(front);
 }

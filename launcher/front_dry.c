@@ -165,5 +165,5 @@ int front_dry_run(struct front *front)
     base_free(AREA_LAUNCHER, dry.kinds);
     base_free(AREA_LAUNCHER, dry.nodes);
     if (!code && (fflush(stdout) || ferror(stdout))) front_fail(front, 1, "standard output: the map cannot be written");
-    return front->status < 0 ? 0 : front->status;
+    return front->blame.status < 0 ? 0 : front->blame.status;
 }

@@ -61,7 +61,8 @@ static int on_exited(struct front *front, const struct frame *frame)
         if (front->running > 0)
             snprintf(text + used, sizeof text - used, "; ending the other %d rank%s", front->running,
                      front->running == 1 ? "" : "s");
-        front_fail_job(front, report_exit_status(&exited), text);
+        front_blame_job(front, report_may_follow(&exited) ? BLAME_FOLLOWER : BLAME_ORIGIN, report_exit_status(&exited),
+                        text);
     } else if (front->options.verbose) {
         front_say("rank %d on %s (pid %d) ended", exited.rank, front_node_name(front, exited.rank), exited.pid);
     }
@@ -80,8 +81,8 @@ static int on_aborted(struct front *front, const struct frame *frame)
     snprintf(text, sizeof text, "rank %u on %s (pid %d) aborted the job with code %d%s%.700s", rank,
              front_node_name(front, (int)rank), (int)front->pids[rank], abort_code, message && *message ? ": " : "",
              message ? message : "");
-    front_fail_job(front, (abort_code & 0xff) ? (abort_code & 0xff) : 1,
-                   text); /* an exit status has 8 bits; an abort is never a success */
+    /* An exit status has 8 bits; an abort is never a success. */
+    front_blame_job(front, BLAME_FOLLOWER, (abort_code & 0xff) ? (abort_code & 0xff) : 1, text);
     return NCCLX_SUCCESS;
 }
 
@@ -93,7 +94,7 @@ static int on_refused(struct front *front, const struct frame *frame)
     const char *text = frame_get_text(&reader);
     if (!frame_read_all(&reader) || !text || status < 1 || status > 255) return message_malformed(frame);
     front->options.quiet = false;
-    front_fail_job(front, (int)status, text);
+    front_blame_job(front, BLAME_ORIGIN, (int)status, text);
     return NCCLX_SUCCESS;
 }
 

@@ -185,7 +185,7 @@ static void on_node(void *arg, int position, const char *name, const void *descr
 static void on_ready(void *arg)
 {
     struct front *front = arg;
-    if (front->status < 0) { /* --timeout may have been faster */
+    if (front->blame.status < 0) { /* --timeout may have been faster */
         front->launched = true;
         if (front_launch(front)) {
             front->launched = false;
@@ -229,7 +229,7 @@ static void on_report(void *arg, const struct tree_failure *failure)
     size_t used = strlen(text);
     if (front->launched) snprintf(text + used, sizeof text - used, "; ending the job");
     front->end_told = true; /* the tree ends by itself */
-    front_fail(front, 1, text);
+    front_blame(front, BLAME_ORIGIN, 1, text);
     front_await_end(front);
 }
 

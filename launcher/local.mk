@@ -13,6 +13,7 @@ tree_sources = \
 	launcher/tree_wire.c
 noinst_LTLIBRARIES += launcher/liblauncher.la
 launcher_liblauncher_la_SOURCES = \
+	launcher/blame.c launcher/blame.h \
 	launcher/display.c launcher/display.h \
 	launcher/environment.c launcher/environment.h \
 	launcher/frame.c launcher/frame.h \

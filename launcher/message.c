@@ -204,6 +204,7 @@ void message_write_exited(struct frame_writer *writer, const struct message_exit
     frame_put_u32(writer, (uint32_t)exited->status);
     frame_put_u8(writer, exited->joined);
     frame_put_u8(writer, exited->left);
+    frame_put_u8(writer, exited->told);
 }
 
 int message_read_exited(const struct frame *frame, struct message_exited *exited)
@@ -215,5 +216,6 @@ int message_read_exited(const struct frame *frame, struct message_exited *exited
     exited->status = (int)frame_get_u32(&reader);
     exited->joined = frame_get_u8(&reader) != 0;
     exited->left = frame_get_u8(&reader) != 0;
+    exited->told = frame_get_u8(&reader) != 0;
     return frame_read_all(&reader) ? NCCLX_SUCCESS : message_malformed(frame);
 }

@@ -69,6 +69,7 @@ struct message_exited {
     int status;  /* as waitpid gives it */
     bool joined; /* called ncclx_init (connected to the server) */
     bool left;   /* and ncclx_finalize */
+    bool told;   /* the ranks of its node had been told to end before */
 };
 
 void message_write_node(struct frame_writer *writer, const struct message_node *node);

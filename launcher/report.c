@@ -31,6 +31,13 @@ int report_exit_status(const struct message_exited *exited)
     return report_is_failure(exited) ? 1 : 0;
 }
 
+/* Who loses a peer ends with a status, asserts, or writes to a closed connection. */
+bool report_may_follow(const struct message_exited *exited)
+{
+    int number = WIFSIGNALED(exited->status) ? WTERMSIG(exited->status) : 0;
+    return exited->told || !number || number == SIGABRT || number == SIGPIPE;
+}
+
 void report_exit(const struct message_exited *exited, const char *node, char *text, size_t bytes)
 {
     int length = snprintf(text, bytes, "rank %d on %s (pid %d) ", exited->rank, node, exited->pid);

@@ -13,6 +13,8 @@ bool report_is_failure(const struct message_exited *exited);
 /* The job's exit status that a failed rank makes: its own, 128 + signal, or 1 for a rank that left without finalizing.
  */
 int report_exit_status(const struct message_exited *exited);
+/* Whether it may have failed because another one had: it says so itself by its status, or was ended with the others. */
+bool report_may_follow(const struct message_exited *exited);
 /* "rank 3 on node7 (pid 4711) was killed by signal 11 (SIGSEGV)". */
 void report_exit(const struct message_exited *exited, const char *node, char *text, size_t bytes);
 

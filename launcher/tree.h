@@ -142,6 +142,9 @@ void tree_heard(struct tree *tree, int link, uint64_t now);
 void tree_sent(struct tree *tree, int link, uint64_t now);
 /* The driver does not read from this link for the time being: its silence does not count. */
 void tree_hold(struct tree *tree, int link, bool hold, uint64_t now);
+/* The connection has closed, and tree_link_closed will follow in a moment: the agent of the daemon is about to end,
+ * too, and its status says why. What closed before the end began is a loss, even if it is explained only afterwards. */
+int tree_link_closing(struct tree *tree, int link, uint64_t now);
 /* `why` may be null: closed. Not after TREE_CLOSE. Of TREE_PARENT also: it could not be made. If the agent of the
  * daemon has ended too, say that first: the report is better for it. */
 int tree_link_closed(struct tree *tree, int link, const char *why, uint64_t now);

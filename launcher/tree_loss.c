@@ -35,9 +35,12 @@ void tree_tell_failure(struct tree *tree)
 
 void tree_fail(struct tree *tree, const struct tree_failure *failure)
 {
-    bool again = tree->failed && !PLANTED_BUG(BUG_TREE_LOSS_TWICE);
-    bool over = tree->phase >= TREE_ENDS && !tree->failed && !PLANTED_BUG(BUG_TREE_END_REPORTED);
-    if (again || over) return;
+    if (tree->phase < TREE_ENDS || tree->failed || PLANTED_BUG(BUG_TREE_END_REPORTED)) tree_fail_before(tree, failure);
+}
+
+void tree_fail_before(struct tree *tree, const struct tree_failure *failure)
+{
+    if (tree->failed && !PLANTED_BUG(BUG_TREE_LOSS_TWICE)) return;
     tree->failed = true;
     if (tree_is_front(tree)) {
         report(tree, failure);
@@ -64,12 +67,16 @@ static void fail_below(struct tree *tree, int link, enum tree_cause cause, const
 {
     int position = tree_child(&tree->options.shape, tree->options.position, link);
     struct tree_agent *agent = tree_agent_of(tree, position);
+    const struct tree_failure failure = {.position = position,
+                                         .cause = cause,
+                                         .stage = TREE_STAGE_UP,
+                                         .status = agent && !agent->runs ? agent->status : -1,
+                                         .text = text};
     if (agent) agent->stage = TREE_STAGE_GONE;
-    tree_fail(tree, &(struct tree_failure){.position = position,
-                                           .cause = cause,
-                                           .stage = TREE_STAGE_UP,
-                                           .status = agent && !agent->runs ? agent->status : -1,
-                                           .text = text});
+    if (tree_place_of(tree, link)->early && !PLANTED_BUG(BUG_TREE_EARLY_FORGOTTEN))
+        tree_fail_before(tree, &failure);
+    else
+        tree_fail(tree, &failure);
 }
 
 /* The report leaves before the driver hears of it: what the exchange of keys then tells the ranks, and ranks of their
@@ -103,6 +110,17 @@ static bool is_link(const struct tree *tree, int link)
     return link >= (tree_is_front(tree) ? 0 : TREE_PARENT) && link < tree->child_count;
 }
 
+int tree_link_closing(struct tree *tree, int link, uint64_t now)
+{
+    if (!is_link(tree, link) || !tree_place_of(tree, link)->open || tree->phase == TREE_NOT_BEGUN)
+        return base_error(NCCLX_ERR_ARG, "link %d is not open", link);
+    struct tree_place *place = tree_place_of(tree, link);
+    tree_advance(tree, now);
+    place->closing = true;
+    place->early = tree->phase < TREE_ENDS;
+    return tree_result(tree);
+}
+
 int tree_link_closed(struct tree *tree, int link, const char *why, uint64_t now)
 {
     bool was_there = is_link(tree, link) && tree_place_of(tree, link)->open;
@@ -125,7 +143,12 @@ static const char *receive_lost(struct tree *tree, int link, const struct frame 
     int me = tree->options.position;
     if (failure.position >= shape->count || failure.position <= me || tree_link_to(shape, me, failure.position) != link)
         return "it reports the loss of a daemon that is not below it";
-    tree_fail(tree, &failure);
+    /* Whoever knows of the end says nothing of what that has brought about: this had happened before. Once all have
+     * ended it does not matter any more. */
+    if (tree_place_of(tree, link)->ended || PLANTED_BUG(BUG_TREE_EARLY_FORGOTTEN))
+        tree_fail(tree, &failure);
+    else
+        tree_fail_before(tree, &failure);
     return NULL;
 }
 
@@ -191,7 +214,7 @@ int tree_receive(struct tree *tree, int link, const struct frame *frame, uint64_
 
 static uint64_t silent_at(const struct tree *tree, const struct tree_place *place)
 {
-    return place->held || place->away ? UINT64_MAX : place->heard + tree->options.silence_ns;
+    return place->held || place->away || place->closing ? UINT64_MAX : place->heard + tree->options.silence_ns;
 }
 
 static uint64_t beat_at(const struct tree *tree, const struct tree_place *place)
@@ -207,7 +230,7 @@ void tree_beat(struct tree *tree)
         if (!place->open) continue;
         if (silent_at(tree, place) <= tree->now)
             tree_lose(tree, link, TREE_CAUSE_SILENT, NULL);
-        else if (beat_at(tree, place) <= tree->now)
+        else if (!place->closing && beat_at(tree, place) <= tree->now)
             tree_send_empty(tree, link, TREE_FRAME_BEAT);
     }
 }
@@ -219,7 +242,7 @@ uint64_t tree_beat_deadline(const struct tree *tree)
         const struct tree_place *place = tree_place_of(tree, link);
         if (!place->open) continue;
         if (silent_at(tree, place) < at) at = silent_at(tree, place);
-        if (beat_at(tree, place) < at) at = beat_at(tree, place);
+        if (!place->closing && beat_at(tree, place) < at) at = beat_at(tree, place);
     }
     return at;
 }

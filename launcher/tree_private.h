@@ -67,6 +67,7 @@ void tree_batch_release(struct tree_batch *batch);
 
 struct tree_place { /* the other end of a link */
     bool greeted, open, held, away;
+    bool closing, early; /* its connection has closed, though the tree waits for the reason; before the end began */
     bool ended;    /* its ranks and those below have */
     bool complete; /* all below it have been heard of */
     int up;        /* how many have */
@@ -161,8 +162,10 @@ uint64_t tree_nodes_deadline(const struct tree *tree);
 
 /* ---- tree_loss.c ---- */
 
-/* The first of this place goes up, or is reported. */
+/* The first of this place goes up, or is reported. Not what the end has brought about. */
 void tree_fail(struct tree *tree, const struct tree_failure *failure);
+/* The same of what had happened before the end began, wherever it is known only now. */
+void tree_fail_before(struct tree *tree, const struct tree_failure *failure);
 void tree_tell_failure(struct tree *tree); /* the link above stands now */
 void tree_lose(struct tree *tree, int link, enum tree_cause cause, const char *text);
 void tree_beat(struct tree *tree);

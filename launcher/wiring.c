@@ -52,8 +52,16 @@ struct wiring {
     int below;
     struct event *timer, *sockets;
     struct parting *partings;
+    unsigned char *notes; /* with a starter, by position: enum note */
     bool pumping, failed, ending;
 };
+
+enum note { NOTE_WAS_THERE = 1, NOTE_AGENT_FAILED = 2, NOTE_SWEPT = 4 };
+
+static void take_note(struct wiring *wiring, int position, enum note note)
+{
+    if (wiring->notes && position >= 0) wiring->notes[position] |= (unsigned char)note;
+}
 
 static int position_of(const struct wiring *wiring, int link)
 {
@@ -96,6 +104,7 @@ static int greet(struct connection *connection, const struct frame *frame)
         connection->position = position_of(wiring, name);
         wiring->links[name + 1] = connection;
         if (wiring->starter) starter_greeted(wiring->starter, connection->position);
+        take_note(wiring, connection->position, NOTE_WAS_THERE);
         close_door(wiring);
     }
     pump(wiring, NCCLX_SUCCESS);
@@ -123,13 +132,25 @@ static void on_drained(void *arg)
         connection->wiring->events.drained(connection->wiring->arg, connection->name);
 }
 
+/* Cleans up after a daemon that another place, too, may find lost. */
+static void sweep(struct wiring *wiring, int position)
+{
+    bool own = wiring->local_root && position == 0; /* ncclxrun does that itself */
+    if (position < 0 || own || !wiring->notes || wiring->notes[position] & NOTE_SWEPT) return;
+    take_note(wiring, position, NOTE_SWEPT);
+    starter_sweep(wiring->starter, position);
+}
+
+/* The report goes up before anybody else hears of it: what ranks then say of their failed fences comes behind it. */
 static void part(struct wiring *wiring, struct parting *parting)
 {
     int code = tree_link_closed(wiring->tree, parting->name, *parting->why ? parting->why : NULL, base_clock_ns());
-    int swept = parting->surprise && wiring->order->tree.start == TREE_START_EACH ? parting->position : -1;
+    int name = parting->name,
+        lost = parting->surprise && wiring->order->tree.start == TREE_START_EACH ? parting->position : -1;
     base_free(AREA_LAUNCHER, parting);
     pump(wiring, code);
-    if (swept >= 0 && wiring->starter) starter_sweep(wiring->starter, swept);
+    wiring->events.closed(wiring->arg, name);
+    sweep(wiring, lost);
 }
 
 /* Of this position, or of all whose time is over. */
@@ -166,10 +187,10 @@ static void on_closed(void *arg, const char *message)
         base_free(AREA_LAUNCHER, parting);
         return;
     }
-    wiring->events.closed(wiring->arg, name);
     if (!parting) {
         pump(wiring, NCCLX_ERR_NO_MEM);
     } else if (await) {
+        tree_link_closing(wiring->tree, name, base_clock_ns());
         parting->next = wiring->partings;
         wiring->partings = parting;
         arm(wiring);
@@ -339,6 +360,7 @@ static void on_start_failed(void *arg, int position, const char *why)
 static void on_agent_ended(void *arg, int position, int status, const char *output)
 {
     struct wiring *wiring = arg;
+    if (status) take_note(wiring, position, NOTE_AGENT_FAILED);
     pump(wiring, tree_agent_ended(wiring->tree, position, status, *output ? output : NULL, base_clock_ns()));
     end_partings(wiring, position, 0);
 }
@@ -374,8 +396,17 @@ static void start(struct wiring *wiring, const struct tree_action *action)
 
 /* ---- What the tree wants ---------------------------------------------------------------------------------------- */
 
+/* An agent that has failed after its daemon had come up: that may have been killed during the end, when nobody takes
+ * its leave for a loss. Not before all ranks are gone, because the daemon may also be well. */
+static void sweep_suspects(struct wiring *wiring)
+{
+    for (int i = 0; wiring->notes && !wiring->order->slurm && i < wiring->order->tree.shape.count; i++)
+        if ((wiring->notes[i] & ~NOTE_SWEPT) == (NOTE_WAS_THERE | NOTE_AGENT_FAILED)) sweep(wiring, i);
+}
+
 static void finish(struct wiring *wiring)
 {
+    sweep_suspects(wiring);
     wiring_flush(wiring, WIRING_FINISH_MS);
     wiring->events.finished(wiring->arg);
 }
@@ -384,8 +415,7 @@ static void finish(struct wiring *wiring)
 static void sweep_lost(struct wiring *wiring, int position, enum tree_cause cause)
 {
     bool was_there = cause == TREE_CAUSE_CLOSED || cause == TREE_CAUSE_SILENT;
-    if (was_there && position >= 0 && wiring->starter && !(wiring->local_root && position == 0))
-        starter_sweep(wiring->starter, position);
+    if (was_there) sweep(wiring, position);
 }
 
 static void close_named(struct wiring *wiring, int name)
@@ -424,6 +454,7 @@ static void act(struct wiring *wiring, const struct tree_action *action)
         close_named(wiring, action->link);
         break;
     case TREE_NODE:
+        take_note(wiring, action->position, NOTE_WAS_THERE);
         events->node(wiring->arg, action->position, action->node, action->data, action->bytes);
         break;
     case TREE_READY:
@@ -483,6 +514,8 @@ static int open_all(struct wiring *wiring, const struct wiring_options *options)
     if ((connects || listens) && (code = open_sockets(wiring, listens))) return code;
     if (starts && !(wiring->starter = starter_open(wiring->base, options->order, &starter_events, wiring)))
         return base_error(NCCLX_ERR_NO_MEM, "memory is short for starting daemons");
+    if (starts && !(wiring->notes = base_calloc(AREA_LAUNCHER, (size_t)shape->shape.count, 1)))
+        return base_error(NCCLX_ERR_NO_MEM, "memory is short for starting daemons");
     self.contact = wiring->contact;
     self.contact_bytes = strlen(wiring->contact);
     if ((code = tree_create(shape, &self, base_clock_ns(), &wiring->tree))) return code;
@@ -528,6 +561,7 @@ void wiring_close(struct wiring *wiring, int patience_ms)
     tree_destroy(wiring->tree);
     if (wiring->timer) event_free(wiring->timer);
     if (wiring->sockets) event_free(wiring->sockets);
+    base_free(AREA_LAUNCHER, wiring->notes);
     base_free(AREA_LAUNCHER, wiring->links);
     base_free(AREA_LAUNCHER, wiring);
 }

@@ -77,7 +77,8 @@ for host in h4 ${NCCLX_TEST_LONG:+h2}; do # at the end of the tree, and in its m
     lives; kill -STOP $(daemons $host)
     lost $host "the daemon of $host is stopped" "ncclxd on $host has been silent for 3 s"
     is "the other hosts are clean" "" "$(left_on_hosts | grep -v "^$host: ")"
-    kill -CONT $(daemons $host)
+    # shellcheck disable=SC2046 # it may have been swept away
+    [ -z "$(daemons $host)" ] || kill -CONT $(daemons $host)
     nothing_left_on_hosts "and so is this one when it wakes"
     lives; cut $host
     lost $host "$host is cut off" "ncclxd on $host has been silent for 3 s"
@@ -88,6 +89,25 @@ for host in h4 ${NCCLX_TEST_LONG:+h2}; do # at the end of the tree, and in its m
     waits 10 eval '[ -z "$(left_on_hosts)" ]'
     clean_hosts
 done
+# Ranks whose fence fails because of it abort the job, and may not be blamed.
+fences() {
+    start --kill-grace 1 $five "$mp/exchange" wait 7
+    waits 60 eval '[ "$(for host in "${names[@]}"; do processes $host -x exchange; done | wc -l)" = 10 ]' ||
+        fail "the job starts" "$(cat "$scratch/err")"
+    sleep 0.5
+}
+for host in h2 h4; do
+    fences; kill -KILL $(inner $host)
+    lost $host "the daemon of $host is killed while ranks wait for each other" "ncclxd on $host was killed by signal 9"
+    nothing_left_on_hosts "and nothing is left"
+    fences; kill -KILL $(daemons $host)
+    lost $host "it is killed with its guard" "ncclxd on $host .*(killed|died)"
+    nothing_left_on_hosts "and nothing is left"
+done
+fences; kill -KILL $(processes h4 -x exchange | tail -n 1)
+ends "a rank is killed while ranks wait for each other" 137 10
+like "it is named" "^ncclxrun: rank [67] on h4 .*SIGKILL" "$(grep ^ncclxrun <<<"$err")"
+nothing_left_on_hosts "and nothing is left"
 lives; kill -KILL $(guard h4)
 lost h4 "the daemon's guard is killed" "ncclxd.* killed"
 nothing_left_on_hosts "and nothing is left"

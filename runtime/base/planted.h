@@ -68,6 +68,7 @@ enum planted_bug {
     BUG_TREE_ORPHAN_STAYS,      /* the loss of the link above ends nothing */
     BUG_TREE_LATE_NOT_TOLD,     /* who greets during the end is not told of it */
     BUG_TREE_END_UNBOUNDED,     /* the end waits for whom it takes */
+    BUG_TREE_EARLY_FORGOTTEN,   /* a loss that is explained only during the end counts as brought about by it */
     /* authenticated sockets: bootstrap/oob */
     BUG_OOB_HELLO_UNCHECKED,   /* a stranger's greeting is answered without proof */
     BUG_OOB_ANSWER_UNCHECKED,  /* whoever answers is believed */

@@ -33,6 +33,7 @@ struct plan {
     uint64_t last;    /* when the last of it happens */
     uint64_t excused; /* time in which the front was suspended */
     bool stopped_for_ever[MAX_HOSTS];
+    int faults, crashed; /* how many there are; the daemon that has crashed while it had ranks */
 };
 
 static struct plan plan;
@@ -58,6 +59,8 @@ static void crash_later(struct sim *sim, void *context, uint64_t position, uint6
         world->hosts[position].truth |=
             TRUE(TREE_CAUSE_CLOSED) | TRUE(TREE_CAUSE_AGENT_ENDED) | TRUE(TREE_CAUSE_NOT_CONNECTED);
     plan.fault = true;
+    plan.faults++;
+    if (proc != world->front && !proc->local_ended) plan.crashed = (int)(int64_t)position;
     world_crash(proc);
 }
 
@@ -70,6 +73,7 @@ static void stop_later(struct sim *sim, void *context, uint64_t position, uint64
     world_stop(proc, duration);
     if (duration && duration <= world->setup.silence_ns / 2) return; /* nobody minds */
     plan.fault = plan.slow = true;
+    plan.faults++;
     if (proc == world->front)
         plan.front_lost = true;
     else
@@ -85,6 +89,7 @@ static void cut_later(struct sim *sim, void *context, uint64_t position, uint64_
     world_cut(world, (int)position);
     world->hosts[position].truth |= TRUE(TREE_CAUSE_SILENT) | TRUE(TREE_CAUSE_NOT_CONNECTED) | TRUE(TREE_CAUSE_CLOSED);
     plan.fault = plan.slow = true;
+    plan.faults++;
 }
 
 static void suspend_later(struct sim *sim, void *context, uint64_t duration, uint64_t b)
@@ -125,6 +130,7 @@ static void give_fate(struct world *world, int position, enum fate fate)
     host->fate = fate;
     host->truth |= truth_of_fate[fate];
     plan.fault |= truth_of_fate[fate] != 0;
+    plan.faults += truth_of_fate[fate] != 0;
     plan.slow |= fate == FATE_HANGS || fate == FATE_NEVER;
     if (!once || (fate != FATE_CODE && fate != FATE_NO_AGENT)) return;
     if (position == 0)
@@ -206,8 +212,9 @@ static void start(struct sim *sim)
         world_destroy(last_world);
         last_world = NULL;
     }
-    plan = (struct plan){.fault = false};
+    plan = (struct plan){.crashed = -1};
     struct world *world = last_world = world_create(sim, &setup);
+    world->noticed = -1;
     sim_set_user(sim, world);
     world->unlike = sim_chance(sim, 1, 8);
     choose_nuisance(world);
@@ -245,6 +252,9 @@ static void check_report(struct sim *sim, const struct world *world)
     if (!plan.fault && world->reports) sim_fail(sim, "a report, and nothing was wrong");
     if (plan.fault && !world->reports && !plan.front_lost && !plan.user_ends && world->all_ended == 0)
         sim_fail(sim, "no report, and the job has not ended well");
+    /* Whoever ends the job then, and whenever it is explained. */
+    if (plan.faults == 1 && plan.crashed >= 0 && world->noticed == plan.crashed && !world->reports)
+        sim_fail(sim, "daemon %d was lost before the end, and nobody says so", plan.crashed);
 }
 
 static void check_success(struct sim *sim, const struct world *world)
@@ -303,11 +313,10 @@ static void finish(struct sim *sim)
 int main(int argc, char **argv)
 {
     static const enum planted_bug bugs[] = {
-        BUG_TREE_CHILD_NOT_AWAITED, BUG_TREE_NODE_DROPPED,   BUG_TREE_WINDOW_KEPT,
-        BUG_TREE_AGENT_IGNORED,     BUG_TREE_LOSS_TWICE,     BUG_TREE_LOSS_FORGOTTEN,
-        BUG_TREE_END_REPORTED,      BUG_TREE_OTHER_JOB,      BUG_TREE_TRAFFIC_NOT_HEARD,
-        BUG_TREE_BEAT_FORGOTTEN,    BUG_TREE_STOPPED_BLAMES, BUG_TREE_ORPHAN_STAYS,
-        BUG_TREE_LATE_NOT_TOLD,     BUG_TREE_END_UNBOUNDED,  BUG_NONE};
+        BUG_TREE_CHILD_NOT_AWAITED, BUG_TREE_NODE_DROPPED,   BUG_TREE_WINDOW_KEPT,     BUG_TREE_AGENT_IGNORED,
+        BUG_TREE_LOSS_TWICE,        BUG_TREE_LOSS_FORGOTTEN, BUG_TREE_END_REPORTED,    BUG_TREE_OTHER_JOB,
+        BUG_TREE_TRAFFIC_NOT_HEARD, BUG_TREE_BEAT_FORGOTTEN, BUG_TREE_STOPPED_BLAMES,  BUG_TREE_ORPHAN_STAYS,
+        BUG_TREE_LATE_NOT_TOLD,     BUG_TREE_END_UNBOUNDED,  BUG_TREE_EARLY_FORGOTTEN, BUG_NONE};
     static const struct sim_scenario scenario = {
         .name = "start", .start = start, .finish = finish, .seeds = 30000, .event_limit = 100000, .bugs = bugs};
     int result = sim_main(argc, argv, &scenario, 1);

@@ -472,13 +472,40 @@ void driver_connected(struct proc *proc)
     latest(&proc->world->times.daemons_up, proc);
 }
 
+static void explain_close(struct proc *proc, void *unused, uint64_t name)
+{
+    int link = (int)(int64_t)name;
+    (void)unused;
+    if (!tree_is_open(proc->tree, link)) return;
+    demand(proc, tree_link_closed(proc->tree, link, NULL, now_of(proc)));
+    driver_pump(proc); /* the tree has the first word: a failed fence is no news after it */
+    if (proc->alive) lose_keys(proc, link);
+}
+
+static void explain_close_later(struct sim *sim, void *context, uint64_t name, uint64_t b)
+{
+    (void)sim, (void)b;
+    proc_post(context, explain_close, NULL, name);
+}
+
+/* Of a surprise it is known why when the agent of the daemon has ended, too. */
+static bool await_agent(struct proc *proc, const struct conn *conn)
+{
+    struct world *world = proc->world;
+    bool runs = world->hosts[conn->child->position].starter == proc;
+    if (!runs || conn->leaves || tree_is_ending(proc->tree) || !sim_chance(sim_of(proc), 1, 2)) return false;
+    world->noticed = conn->child->position;
+    demand(proc, tree_link_closing(proc->tree, conn->link, now_of(proc)));
+    sim_after(sim_of(proc), world_chance(world, 0, 200 * MILLISECOND), explain_close_later, proc, (uint64_t)conn->link,
+              0);
+    return true;
+}
+
 void driver_closed(struct proc *proc, struct conn *conn, bool upwards)
 {
     int link = upwards ? conn->link : TREE_PARENT;
     if (link == NOT_GREETED || (!upwards && conn != proc->up) || !tree_is_open(proc->tree, link)) return;
-    demand(proc, tree_link_closed(proc->tree, link, NULL, now_of(proc)));
-    driver_pump(proc); /* the tree has the first word: a failed fence is no news after it */
-    if (proc->alive) lose_keys(proc, link);
+    if (!upwards || !await_agent(proc, conn)) explain_close(proc, NULL, (uint64_t)(int64_t)link);
 }
 
 static void greet(struct proc *proc, struct conn *conn, const struct frame *frame)
@@ -519,14 +546,16 @@ void driver_frame(struct proc *proc, struct conn *conn, bool upwards, const void
     struct frame frame;
     int link = upwards ? conn->link : TREE_PARENT;
     demand(proc, frame_parse(data, bytes, &frame));
-    if (upwards && link == NOT_GREETED)
+    if (upwards && link == NOT_GREETED) {
         greet(proc, conn, &frame);
-    else if (!tree_is_open(proc->tree, link))
+    } else if (!tree_is_open(proc->tree, link)) {
         return;
-    else if (tree_is_frame(frame.type))
+    } else if (tree_is_frame(frame.type)) {
+        conn->leaves |= upwards && frame.type == TREE_FRAME_ENDED;
         demand(proc, tree_receive(proc->tree, link, &frame, now_of(proc)));
-    else
+    } else {
         take_frame(proc, link, &frame);
+    }
 }
 
 /* ---- Life ---- */

@@ -12,6 +12,7 @@ struct conn {
     int link;         /* its name at the parent */
     bool open[2];     /* as the child sees it, as the parent does */
     bool reset[2];    /* what was under way downwards, upwards, is lost */
+    bool leaves;      /* its child has ended: no surprise */
     bool cut;         /* nothing gets through */
     bool stranger;    /* its child is no daemon of the job */
     uint64_t last[2]; /* when what was sent last downwards, upwards, comes */

@@ -121,6 +121,7 @@ struct world {
     int unended;                                  /* what TREE_FINISHED said at the front */
     bool unlike;                                  /* nodes have descriptions of their own */
     bool rank_killed;                             /* a rank failed by itself */
+    int noticed;                                  /* the last whose connection has closed before the end had begun */
     int64_t held_before, held_most;               /* bytes; when all ranks had ended */
     struct parcel *parcels;
     struct chunk *chunks;

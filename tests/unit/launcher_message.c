@@ -190,12 +190,15 @@ static void test_node(void **state)
 static void check_report(int status, bool joined, bool left, int exit_status, const char *wanted)
 {
     char text[200];
-    struct message_exited exited = {.rank = 3, .pid = 42, .status = status, .joined = joined, .left = left}, back;
+    struct message_exited exited =
+                              {.rank = 3, .pid = 42, .status = status, .joined = joined, .left = left, .told = left},
+                          back;
     struct frame_writer writer;
     message_write_exited(&writer, &exited);
     struct frame frame = finish(&writer);
     assert_int_equal(message_read_exited(&frame, &back), NCCLX_SUCCESS);
     frame_release(&writer);
+    assert_int_equal(back.told, left);
     assert_int_equal(report_is_failure(&back), wanted != NULL);
     assert_int_equal(report_exit_status(&back), exit_status);
     if (!wanted) return;
@@ -214,12 +217,30 @@ static void test_reports(void **state)
     check_report(9 | 0x80, false, false, 137, "rank 3 on n (pid 42) was killed by signal 9 (SIGKILL), core dumped");
 }
 
+static void test_who_may_have_followed(void **state)
+{
+    (void)state;
+    struct message_exited exited = {.status = 9};
+    assert_false(report_may_follow(&exited));
+    exited.told = true; /* it may be our own KILL */
+    assert_true(report_may_follow(&exited));
+    exited = (struct message_exited){.status = 3 << 8};
+    assert_true(report_may_follow(&exited));
+    exited.status = 6; /* an assertion */
+    assert_true(report_may_follow(&exited));
+    exited.status = 13; /* it wrote to somebody who was gone */
+    assert_true(report_may_follow(&exited));
+    exited.status = 11;
+    assert_false(report_may_follow(&exited));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fields),  cmocka_unit_test(test_headers),     cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_launch),  cmocka_unit_test(test_bent_launch), cmocka_unit_test(test_node),
-        cmocka_unit_test(test_reports),
+        cmocka_unit_test(test_fields),      cmocka_unit_test(test_headers),
+        cmocka_unit_test(test_texts),       cmocka_unit_test(test_launch),
+        cmocka_unit_test(test_bent_launch), cmocka_unit_test(test_node),
+        cmocka_unit_test(test_reports),     cmocka_unit_test(test_who_may_have_followed),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -121,6 +121,11 @@ tests_unit_launcher_map_SOURCES = tests/unit/launcher_map.c
 tests_unit_launcher_map_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_launcher_map_LDADD = launcher/liblauncher.la $(UNIT_LIBS)
 
+unit_tests += tests/unit/launcher_blame
+tests_unit_launcher_blame_SOURCES = tests/unit/launcher_blame.c
+tests_unit_launcher_blame_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_launcher_blame_LDADD = launcher/liblauncher.la $(UNIT_LIBS)
+
 unit_tests += tests/unit/launcher_progress
 tests_unit_launcher_progress_SOURCES = tests/unit/launcher_progress.c
 tests_unit_launcher_progress_CFLAGS = $(UNIT_CFLAGS)

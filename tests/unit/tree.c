@@ -178,6 +178,17 @@ static void receive_empty(struct tree *tree, int link, uint8_t type, uint64_t no
     assert_int_equal(tree_receive(tree, link, &frame, now), NCCLX_SUCCESS);
 }
 
+static void receive_lost(struct tree *tree, int link, int position, uint64_t now)
+{
+    struct frame_writer writer;
+    tree_write_lost(
+        &writer,
+        &(struct tree_failure){.position = position, .cause = TREE_CAUSE_CLOSED, .stage = TREE_STAGE_UP, .status = -1});
+    struct frame frame = finished(&writer);
+    assert_int_equal(tree_receive(tree, link, &frame, now), NCCLX_SUCCESS);
+    frame_release(&writer);
+}
+
 static void receive_end(struct tree *tree, bool at_once, uint64_t now)
 {
     unsigned char payload = at_once;
@@ -510,6 +521,77 @@ static void the_end_waits_for_those_below(void **state)
     drop(tree);
 }
 
+/* The connection is gone before anybody has ended the job; why is known only when the job ends. */
+static void a_loss_that_is_explained_late_is_one(void **state)
+{
+    (void)state;
+    struct tree *tree = place(5, 1);
+    assert_int_equal(tree_parent_up(tree, 1), NCCLX_SUCCESS);
+    assert_int_equal(greet(tree, 5, 3, 1), 0);
+    assert_int_equal(greet(tree, 5, 4, 1), 1);
+    expect(tree, "HELLO>-1 start3 start4");
+    assert_int_equal(tree_link_closing(tree, 0, 2), NCCLX_SUCCESS);
+    expect(tree, "");
+    receive_end(tree, false, 3);
+    assert_int_equal(tree_link_closing(tree, 1, 4), NCCLX_SUCCESS); /* this one has left because of that */
+    assert_int_equal(tree_agent_ended(tree, 4, 0, NULL, 5), NCCLX_SUCCESS);
+    assert_int_equal(tree_link_closed(tree, 1, NULL, 5), NCCLX_SUCCESS);
+    expect(tree, "END>0 END>1 end");
+    assert_int_equal(tree_agent_ended(tree, 3, 137 << 8, NULL, 6), NCCLX_SUCCESS);
+    assert_int_equal(tree_link_closed(tree, 0, NULL, 6), NCCLX_SUCCESS);
+    expect(tree, "LOST>-1:3,5");
+    assert_int_equal(tree_local_ended(tree, 7), NCCLX_SUCCESS);
+    expect(tree, "finished3");
+    drop(tree);
+
+    tree = place(3, TREE_FRONT); /* it is told even to those who have begun the end */
+    assert_int_equal(greet(tree, 3, 0, 1), 0);
+    expect(tree, "start0");
+    assert_int_equal(tree_end(tree, false, 2), NCCLX_SUCCESS);
+    expect(tree, "END>0 end");
+    receive_lost(tree, 0, 1, 3);
+    expect(tree, "report1,5");
+    drop(tree);
+
+    tree = place(3, TREE_FRONT); /* unless all was over */
+    assert_int_equal(greet(tree, 3, 0, 1), 0);
+    expect(tree, "start0");
+    receive_nodes(tree, 0, true, "0=a/x,1=b/x,2=c/x", 2);
+    expect(tree, "node0=a/x node1=b/x node2=c/x ready");
+    receive_empty(tree, 0, TREE_FRAME_ENDED, 3);
+    expect(tree, "all-ended");
+    assert_int_equal(tree_end(tree, false, 4), NCCLX_SUCCESS);
+    expect(tree, "END>0 end");
+    receive_lost(tree, 0, 1, 5);
+    expect(tree, "");
+    drop(tree);
+}
+
+/* Nothing can come any more, and the reason is awaited: that is not silence. */
+static void a_link_that_closes_is_not_silent(void **state)
+{
+    (void)state;
+    struct tree *tree = place(3, 0);
+    assert_int_equal(tree_parent_up(tree, 1), NCCLX_SUCCESS);
+    assert_int_equal(greet(tree, 3, 1, 1), 0);
+    expect(tree, "HELLO>-1 start1 start2");
+    assert_int_equal(greet(tree, 3, 2, 1), 1);
+    assert_int_equal(tree_link_closing(tree, 0, 2), NCCLX_SUCCESS);
+    tree_hold(tree, 1, true, 2);
+    tree_hold(tree, TREE_PARENT, true, 2);
+    for (uint64_t at = 1; at <= 25; at += 4) assert_int_equal(tree_tick(tree, at * SECOND), NCCLX_SUCCESS);
+    while (1) {
+        struct tree_action action;
+        if (!tree_next(tree, &action)) break;
+        assert_int_equal(action.kind, TREE_SEND); /* beats, to the others */
+        assert_int_not_equal(action.link, 0);
+    }
+    assert_int_equal(tree_link_closed(tree, 0, NULL, 26 * SECOND), NCCLX_SUCCESS);
+    expect(tree, "LOST>-1:1,5");
+    assert_int_not_equal(tree_link_closing(tree, 0, 27 * SECOND), NCCLX_SUCCESS);
+    drop(tree);
+}
+
 static void the_end_has_a_bound(void **state)
 {
     (void)state;
@@ -585,6 +667,8 @@ int main(void)
         cmocka_unit_test(who_was_stopped_blames_nobody),
         cmocka_unit_test(a_broken_protocol_is_a_loss),
         cmocka_unit_test(the_end_waits_for_those_below),
+        cmocka_unit_test(a_loss_that_is_explained_late_is_one),
+        cmocka_unit_test(a_link_that_closes_is_not_silent),
         cmocka_unit_test(the_end_has_a_bound),
         cmocka_unit_test(the_causes_are_explained),
     };
