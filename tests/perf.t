@@ -27,9 +27,27 @@ like "the JSON says the same" '"ncclx_us": 1\.0000, "mpich_us": 4\.0000, "openmp
     "$(cat "$scratch/json")"
 is "the plot has one line" 1 "$(grep -c '<polyline' "$scratch/svg")"
 
+like "a ratio is taken batch by batch" ' 16 +9\.000 +18\.000 +2\.00 \[2\.00, 2\.00\]' \
+    "$(printf '%s\n' 'ncclx put 2 16 1 9 50' 'mpich put 2 16 2 18 100' | "$report")"
+like "large messages are compared with one copy" 'at least 80 % of the bandwidth of one copy .at 1048576 bytes' \
+    "$(printf '%s\n' 'ncclx put 2 1048576 10 10' 'copy put 2 1048576 8 8' 'ncclx put 2 2097152 20 20' 'copy put 2 2097152 20 20' | "$report")"
+
+# Jobs that take turns: two, and one whose partner has ended without a word.
+floor=$top_builddir/tests/perf/perf-floor
+truncate -s 4096 "$scratch/turns"
+timeout 30 "$floor" put 4 64 5 "$scratch/turns" 0 2 >"$scratch/first" &
+runs "a job in turns" 0 timeout 30 "$floor" get 4 64 5 "$scratch/turns" 1 2
+is "has measured each size" 5 "$(grep -c '^copy get 2 ' <<<"$out")"
+wait $!
+is "so has the other" "0 5" "$? $(grep -c '^copy put 2 ' "$scratch/first")"
+truncate -s 0 "$scratch/turns"
+truncate -s 4096 "$scratch/turns"
+printf '\1' | dd of="$scratch/turns" bs=1 seek=21 conv=notrunc status=none
+runs "a job whose partner is gone" 0 timeout 30 "$floor" latency 4 64 5 "$scratch/turns" 0 2
+
 # A path without compilers of peers: ncclx alone.
 mkdir "$scratch/bin"
-for tool in bash dirname readlink nproc seq shuf sed cat mkdir timeout tee date printf env; do
+for tool in bash dirname readlink nproc seq shuf sed cat mkdir timeout tee date printf env rm dd truncate; do
     ln -s "$(command -v "$tool")" "$scratch/bin/$tool" 2>/dev/null
 done
 runs "all tests run" 0 env PATH="$scratch/bin" "$perf" --rounds 1 --ms 1 --least 4 --most 4096 --out "$scratch/results"

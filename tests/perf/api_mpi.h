@@ -69,6 +69,11 @@ static inline void api_waitall(int n, api_request *r)
     MPI_Waitall(n, r, MPI_STATUSES_IGNORE);
 }
 
+static inline void api_progress(void)
+{
+    int found;
+    MPI_Iprobe(MPI_ANY_SOURCE, 0, WORLD, &found, MPI_STATUS_IGNORE);
+}
 static inline void api_barrier(void)
 {
     MPI_Barrier(WORLD);

@@ -64,6 +64,11 @@ static inline void api_waitall(int n, api_request *r)
     ncclx_waitall((size_t)n, r, NCCLX_STATUSES_IGNORE);
 }
 
+static inline void api_progress(void)
+{
+    int found;
+    ncclx_iprobe(NCCLX_ANY_SOURCE, 0, WORLD, &found, NULL);
+}
 static inline void api_barrier(void)
 {
     ncclx_coll_barrier(WORLD);

@@ -1,14 +1,16 @@
 /* kernel.c - the benchmark itself, one source for ncclx and MPI: API_HEADER names the calls it is
  * compiled with.
  *
- *     perf-LIBRARY TEST LEAST MOST [MILLISECONDS]
+ *     perf-LIBRARY TEST LEAST MOST [MILLISECONDS [FILE JOB COUNT]]
  *
  * runs TEST at sizes LEAST, 2 LEAST, ... MOST bytes (0: only that size), and prints on rank 0 one line a size:
  *     LIBRARY TEST RANKS BYTES MICROSECONDS...      (a batch average each; bandwidth tests: time of one message)
  * TEST "start" does nothing between init and finalize but a barrier. Batches are short, so that the reader of the
- * output can take medians and compare interleaved runs.
+ * output can take medians. With the last three arguments (turns.h) it takes turns with COUNT - 1 others, batch by batch.
  */
 #include API_HEADER
+
+#include "turns.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +25,7 @@ struct bench {
     char *in, *out;
     api_window window;
     api_count *counts, *at; /* bytes and their place, the same for each rank */
+    struct turns turns;
 };
 
 typedef void (*step_fn)(struct bench *b);
@@ -237,8 +240,15 @@ static void measure(struct bench *b, const struct test *test, double seconds)
         b->counts[i] = (api_count)b->bytes;
         b->at[i] = (api_count)((size_t)i * b->bytes);
     }
-    long steps = calibrate(b, test, seconds / BATCHES);
-    for (int i = 0; i < BATCHES; i++) sample[i] = timed(b, test, steps) / (double)steps / test->per_step * 1e6;
+    long steps = 0;
+    for (int i = -1; i < BATCHES; i++) {
+        turns_begin(&b->turns, api_progress);
+        if (i < 0) steps = calibrate(b, test, seconds / BATCHES);
+        else (void)timed(b, test, 1); /* caches are full of what others did */
+        if (i >= 0) sample[i] = timed(b, test, steps) / (double)steps / test->per_step * 1e6;
+        api_barrier(); /* none sleeps while another is still measuring */
+        turns_end(&b->turns, b->rank == 0);
+    }
     if (b->rank != 0) return;
     printf("%s %s %d %zu", API_NAME, test->name, b->size, b->bytes);
     for (int i = 0; i < BATCHES; i++) printf(" %.4f", sample[i]);
@@ -267,6 +277,7 @@ int main(int argc, char **argv)
     }
     size_t least = strtoull(argv[2], NULL, 10), most = strtoull(argv[3], NULL, 10);
     double seconds = argc > 4 ? atof(argv[4]) / 1e3 : 0.1;
+    if (turns_open(&b.turns, argc - 5, argv + 5)) return 1;
     size_t room = (most + 4096) * (size_t)b.size;
     b.in = aligned_alloc(4096, (room + 4095) / 4096 * 4096);
     b.out = aligned_alloc(4096, (room + 4095) / 4096 * 4096);
@@ -277,10 +288,12 @@ int main(int argc, char **argv)
     memset(b.out, 0, room);
     if (test->memory == ALLOCATED) api_window_allocate(most + 4096, &b.window);
     if (test->memory == CREATED) api_window_create(b.out, most + 4096, &b.window);
+    turns_arrive(&b.turns, b.rank == 0);
     for (b.bytes = least;; b.bytes *= 2) {
         measure(&b, test, seconds);
         if (b.bytes == 0 || b.bytes * 2 > most) break;
     }
+    turns_leave(&b.turns, b.rank == 0);
     if (test->memory != PRIVATE) api_window_free(&b.window);
     api_finalize();
     free(b.in);

@@ -3,9 +3,9 @@
  *     report [--json FILE] [--svg FILE] < LINES
  *
  * A line is what kernel.c prints: LIBRARY TEST RANKS BYTES MICROSECONDS... The k-th line of each (library, test, ranks,
- * bytes) belongs to round k; the ratio of a round is the fastest peer's median over ncclx's of the same round, so that
- * a machine whose speed drifts does not count. The interval is a percentile bootstrap of the median over rounds (Efron
- * 1979), 95 %.
+ * bytes) belongs to round k, and the k-th batch of each line was measured in the same moment. The ratio of a round is
+ * that of the peer with the smallest median, the median over batches of its time over ncclx's, so that a machine whose
+ * speed changes does not count. The interval is a percentile bootstrap of the median over rounds (Efron 1979), 95 %.
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,11 +14,15 @@
 
 #define MAX_LIBRARIES 8
 #define MAX_ROUNDS 64
-#define MAX_POINTS 4096
+#define MAX_POINTS 1024
+#define MAX_BATCHES 16
 #define RESAMPLES 2000
+#define LARGE_BYTES (1 << 20) /* from here on speed is compared with one copy's */
 
 struct series {
-    double round[MAX_ROUNDS];
+    double round[MAX_ROUNDS]; /* medians */
+    double batch[MAX_ROUNDS][MAX_BATCHES];
+    int batches[MAX_ROUNDS];
     int rounds;
 };
 
@@ -49,11 +53,18 @@ static double median(const double *values, int count)
     return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
 }
 
+/* -1: unknown. */
 static int library_index(const char *name)
 {
     for (int i = 0; i < libraries; i++)
         if (!strcmp(library[i], name)) return i;
-    if (libraries == MAX_LIBRARIES) return -1;
+    return -1;
+}
+
+static int library_make(const char *name)
+{
+    int index = library_index(name);
+    if (index >= 0 || libraries == MAX_LIBRARIES) return index;
     snprintf(library[libraries], sizeof library[0], "%s", name);
     return libraries++;
 }
@@ -75,24 +86,38 @@ static void read_line(char *line)
     char name[16], test[32];
     int ranks, used;
     unsigned long long bytes;
-    double sample[64];
+    double sample[MAX_BATCHES];
     int samples = 0;
     if (sscanf(line, "%15s %31s %d %llu%n", name, test, &ranks, &bytes, &used) < 4) return;
-    for (char *at = line + used; samples < 64; samples++) {
+    for (char *at = line + used; samples < MAX_BATCHES; samples++) {
         char *end;
         sample[samples] = strtod(at, &end);
         if (end == at) break;
         at = end;
     }
-    int index = library_index(name);
+    int index = library_make(name);
     struct point *point = point_of(test, ranks, bytes);
     if (!samples || index < 0 || !point || point->series[index].rounds == MAX_ROUNDS) return;
-    point->series[index].round[point->series[index].rounds++] = median(sample, samples);
+    struct series *series = &point->series[index];
+    memcpy(series->batch[series->rounds], sample, (size_t)samples * sizeof *sample);
+    series->batches[series->rounds] = samples;
+    series->round[series->rounds++] = median(sample, samples);
 }
 
+/* floor and copy are measures, not libraries. */
 static int is_peer(int index)
 {
-    return strcmp(library[index], "ncclx") && strcmp(library[index], "floor");
+    return strcmp(library[index], "ncclx") && strcmp(library[index], "floor") && strcmp(library[index], "copy");
+}
+
+/* How often as long as `ours` another takes, in round r. */
+static double round_ratio(const struct series *other, const struct series *ours, int r)
+{
+    double ratio[MAX_BATCHES];
+    int batches = ours->batches[r];
+    if (other->batches[r] != batches) return other->round[r] / ours->round[r];
+    for (int i = 0; i < batches; i++) ratio[i] = other->batch[r][i] / ours->batch[r][i];
+    return median(ratio, batches);
 }
 
 static void compare(struct point *point)
@@ -102,17 +127,17 @@ static void compare(struct point *point)
     unsigned state = 12345;
     if (ours < 0) return;
     for (int l = 0; l < libraries; l++) {
-        if (!point->series[l].rounds || !strcmp(library[l], "floor")) continue;
+        if (!point->series[l].rounds || (l != ours && !is_peer(l))) continue;
         peers += is_peer(l);
         if (point->series[l].rounds < rounds) rounds = point->series[l].rounds;
     }
     if (!peers || !point->series[ours].rounds) return;
     for (int r = 0; r < rounds; r++) {
-        double best = INFINITY;
+        int best = -1;
         for (int l = 0; l < libraries; l++)
-            if (is_peer(l) && point->series[l].rounds && point->series[l].round[r] < best)
-                best = point->series[l].round[r];
-        ratio[r] = best / point->series[ours].round[r];
+            if (is_peer(l) && point->series[l].rounds && (best < 0 || point->series[l].round[r] < point->series[best].round[r]))
+                best = l;
+        ratio[r] = round_ratio(&point->series[best], &point->series[ours], r);
     }
     for (int i = 0; i < RESAMPLES; i++) {
         for (int r = 0; r < rounds; r++) {
@@ -127,17 +152,36 @@ static void compare(struct point *point)
     point->high = medians[RESAMPLES - 1 - RESAMPLES / 40];
 }
 
+/* Of large messages from points[begin] on: the bandwidth as a share of that of one copy by one core, the smallest over sizes. */
+static void print_copy_share(int begin, int end)
+{
+    int ours = library_index("ncclx"), copy = library_index("copy"), measured = 0;
+    double least = INFINITY, share[MAX_ROUNDS];
+    unsigned long long at = 0;
+    for (int i = begin; i < end && ours >= 0 && copy >= 0; i++) {
+        const struct series *mine = &points[i].series[ours], *copies = &points[i].series[copy];
+        if (points[i].bytes < LARGE_BYTES || !mine->rounds || mine->rounds != copies->rounds) continue;
+        for (int r = 0; r < mine->rounds; r++) share[r] = round_ratio(copies, mine, r);
+        double middle = median(share, mine->rounds);
+        if (middle < least) least = middle, at = points[i].bytes;
+        measured = 1;
+    }
+    if (measured) printf("  from 1 MiB on at least %.0f %% of the bandwidth of one copy (at %llu bytes)\n", least * 100, at);
+}
+
 static void print_text(void)
 {
     const char *test = "";
-    int ranks = 0;
+    int ranks = 0, begin = 0;
     double log_sum = 0;
     int compared = 0;
     for (int i = 0; i <= point_count; i++) {
         struct point *point = &points[i];
         if (i == point_count || strcmp(point->test, test) || point->ranks != ranks) {
             if (compared) printf("  geometric mean of the ratios: %.2f\n", exp(log_sum / compared));
+            print_copy_share(begin, i);
             if (i == point_count) break;
+            begin = i;
             test = point->test;
             ranks = point->ranks;
             log_sum = compared = 0;
