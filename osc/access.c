@@ -29,12 +29,13 @@ int osc_check_signal(const struct osc_target *target, const struct osc_signal *s
 int osc_put_bytes(struct osc_window *window, struct osc_target *target, const void *origin, size_t bytes, uint64_t offset)
 {
     struct ncclx_rt *rt = window->face.rt;
-    if (__builtin_expect(target->memory != NULL, 1)) {
+    bool large = bytes >= OSC_LARGE && target->memory_region;
+    if (__builtin_expect(target->memory != NULL && !large, 1)) {
         osc_copy(target->memory + offset, origin, bytes);
         if (target->memory_region) pml_count_direct(rt, bytes, 0); /* not to this rank itself */
         return NCCLX_SUCCESS;
     }
-    if (target->copied) return pml_region_write(rt, target->memory_region, offset, origin, bytes);
+    if (target->memory || target->copied) return pml_region_write(rt, target->memory_region, offset, origin, bytes);
     struct window_operation put = {.kind = WINDOW_PUT, .from = origin, .offset = offset, .bytes = bytes};
     return osc_message_submit(window, target, &put);
 }
@@ -55,12 +56,13 @@ int osc_put(struct ncclx_win *win, const void *origin, size_t bytes, int rank, s
 int osc_get_bytes(struct osc_window *window, struct osc_target *target, void *origin, size_t bytes, uint64_t offset)
 {
     struct ncclx_rt *rt = window->face.rt;
-    if (target->memory) {
+    bool large = bytes >= OSC_LARGE && target->memory_region;
+    if (target->memory && !large) {
         osc_copy(origin, target->memory + offset, bytes);
         if (target->memory_region) pml_count_direct(rt, 0, bytes);
         return NCCLX_SUCCESS;
     }
-    if (target->copied) return pml_region_read(rt, target->memory_region, offset, origin, bytes);
+    if (target->memory || target->copied) return pml_region_read(rt, target->memory_region, offset, origin, bytes);
     struct window_operation get = {.kind = WINDOW_GET, .to = origin, .offset = offset, .bytes = bytes};
     return osc_message_submit(window, target, &get);
 }

@@ -222,6 +222,9 @@ void osc_operations_release(struct osc *osc);
 
 /* ---- Memory -------------------------------------------------------------------------------------------------- */
 
+/* From here on copies are pml's, which knows how to share them out. */
+#define OSC_LARGE ((size_t)65536)
+
 /* Copies into or out of memory that another rank may look at meanwhile: a whole aligned word is never seen half written. */
 static inline void osc_copy(void *to, const void *from, size_t bytes)
 {

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "pml/memory.h"
+#include "pml/shm/help.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -195,26 +196,37 @@ void pml_region_detach(struct ncclx_rt *rt, struct pml_region *base)
     base_free(AREA_PML, region);
 }
 
+/* To or from memory that is mapped here. Large copies are the other side's work, too. */
+static int copy_direct(const struct region *region, bool write, size_t offset, char *here, size_t bytes)
+{
+    char *mapped = region->base.pointer + offset;
+    if (bytes < HELP_MAPPED_BYTES || !region->mapping) {
+        memmove(write ? mapped : here, write ? here : mapped, bytes);
+        return NCCLX_SUCCESS;
+    }
+    int failed = help_copy_mapped(region->connection->channel, write, here, region->base.address + offset, mapped, bytes);
+    if (!failed) return NCCLX_SUCCESS;
+    return base_error(NCCLX_ERR_TRANSPORT, "a copy shared with rank %d failed: %s", region->base.peer, strerror(failed));
+}
+
 int pml_region_write(struct ncclx_rt *rt, struct pml_region *base, size_t offset, const void *from, size_t bytes)
 {
     const struct region *region = (struct region *)base;
     rt->pml->counters.put_bytes += bytes;
-    if (base->access == PML_ACCESS_DIRECT) memmove(base->pointer + offset, from, bytes);
-    else if (base->access == PML_ACCESS_COPY)
+    if (base->access == PML_ACCESS_DIRECT) return copy_direct(region, true, offset, (char *)(uintptr_t)from, bytes);
+    if (base->access == PML_ACCESS_COPY)
         return region->connection->transport->write(region->connection, from, base->address + offset, bytes, 0);
-    else return base_error(NCCLX_ERR_INTERNAL, "memory of rank %d is reached by messages only", base->peer);
-    return NCCLX_SUCCESS;
+    return base_error(NCCLX_ERR_INTERNAL, "memory of rank %d is reached by messages only", base->peer);
 }
 
 int pml_region_read(struct ncclx_rt *rt, struct pml_region *base, size_t offset, void *to, size_t bytes)
 {
     const struct region *region = (struct region *)base;
     rt->pml->counters.get_bytes += bytes;
-    if (base->access == PML_ACCESS_DIRECT) memmove(to, base->pointer + offset, bytes);
-    else if (base->access == PML_ACCESS_COPY)
+    if (base->access == PML_ACCESS_DIRECT) return copy_direct(region, false, offset, to, bytes);
+    if (base->access == PML_ACCESS_COPY)
         return region->connection->transport->read(region->connection, to, base->address + offset, bytes, 0);
-    else return base_error(NCCLX_ERR_INTERNAL, "memory of rank %d is reached by messages only", base->peer);
-    return NCCLX_SUCCESS;
+    return base_error(NCCLX_ERR_INTERNAL, "memory of rank %d is reached by messages only", base->peer);
 }
 
 /* ---- Memory that a peer told of for the length of a call ------------------------------------------------------------ */

@@ -27,6 +27,7 @@
 /* A copy in progress which the writer of the ring owns and the reader may help with: see help.c. */
 struct ring_help {
     _Atomic uint64_t claim, done;
+    _Atomic uint32_t seen; /* the last round of help with mapped memory that the reader has found */
 };
 
 /* In shared memory, all zero at first. The byte ring follows. */

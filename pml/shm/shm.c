@@ -274,6 +274,8 @@ static inline void take(struct pml *pml, struct shm_channel *channel, const stru
     if (unlikely(!ring_look(&channel->reader, line, &payload, &bytes))) {
         pml_breach(channel->connection, "it wrote a packet whose payload lies outside its ring");
         bytes = 0;
+    } else if (unlikely(line->kind >= HELP_GETTING)) {
+        help_mapped_arrived(channel, line);
     } else if (unlikely(line->kind >= SERVE_WRITE)) {
         serve_arrived(channel, line, payload, bytes);
     } else if (unlikely(line->kind >= HELP_READING)) {

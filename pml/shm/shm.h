@@ -17,6 +17,8 @@ struct shm_channel {
     struct shm_mailbox *mailbox; /* the peer's */
     struct pml_connection *connection;
     uint32_t help_round;  /* of copies that we own */
+    uint32_t help_asked;  /* the last of them with mapped memory for which we asked */
+    uint32_t help_skip, help_misses;
     uint32_t serve_round; /* of copies that we asked for: serve.c */
     uint32_t serve_skip, serve_misses;
     uint32_t pace;      /* of copies to and from rings with this peer: ns per KiB, a moving average */

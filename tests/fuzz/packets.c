@@ -20,6 +20,7 @@ const char fuzz_name[] = "packets";
 
 static struct world world;
 static char buffer[RECEIVES][MARGIN + BYTES + MARGIN], large[LARGE];
+static void *shared; /* memory that rank 1 exposes */
 
 /* One packet of the input. Numbers that a random search would hardly hit are chosen from tables. */
 struct record {
@@ -58,12 +59,14 @@ static void write_packet(struct shm_channel *channel, const struct record *recor
     while (!(line = ring_reserve(&channel->writer))) poll_all();
     memcpy(line->u.word, record->word, sizeof record->word);
     uint8_t kind = record->kind % 16;
-    line->kind = kind < PROTOCOL_KINDS ? kind : kind == 13 ? HELP_READING : kind == 14 ? HELP_WRITING : record->kind;
+    line->kind = kind < PROTOCOL_KINDS ? kind : kind == 13 ? HELP_READING : kind == 14 ? HELP_WRITING : kind == 15 ? HELP_GETTING + (record->tag & 1)
+                                                                                                            : record->kind;
     line->inline_bytes = record->inline_bytes;
     line->source = record->source;
     line->tag = record->tag;
     line->count = record->count;
     line->context = record->context % 2 ? names[record->context / 2 % 4] : contexts[record->context / 2 % 4];
+    if (kind == 15 && record->context % 2) line->context = (uint64_t)(uintptr_t)shared;
     if (record->name % 8 < 4) line->u.word[0] = names[record->name % 4];
     ring_publish(&channel->writer, line);
 }
@@ -84,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     memset(buffer, 0x5a, sizeof buffer);
     world_open(&world, 2, environment);
     world.rt[1].pml->announce_threshold = 1;
-    if (pml_am_register(&world.rt[1], 3, hear, NULL)) abort();
+    if (pml_am_register(&world.rt[1], 3, hear, NULL) || pml_mem_alloc(&world.rt[1], BYTES, &shared)) abort();
     for (int i = 0; i < RECEIVES; i++)
         if (pml_irecv(&world.comm[1], PML_USER, buffer[i] + MARGIN, BYTES, source[i], tag[i], &request[i])) abort();
     if (pml_isend(&world.comm[1], PML_USER, large, LARGE, 0, 1, &request[RECEIVES])) abort();

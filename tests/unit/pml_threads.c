@@ -148,6 +148,11 @@ struct meddler {
     uint64_t change; /* of the word by which the pieces of a copy are claimed */
 };
 
+static struct shm_channel *channel_of(const struct ncclx_rt *rt)
+{
+    return rt->pml->connection[0][1 - rt->job.rank]->channel;
+}
+
 /* Changes the word once, in the middle of a copy of rank 1's. */
 static void *meddle(void *arg)
 {
@@ -223,6 +228,41 @@ static void lying_helper(void **state)
     meddled_copies(UINT64_C(1) << 16, reads_no_more);
 }
 
+/* The same for memory that is mapped: a copy whose helper is lost fails, as it may still be going on; those after it
+ * are made alone. Memory of a helper that died would be copied again. */
+static void lost_mapped_helper(void **state)
+{
+    enum { BYTES = 16 << 20 };
+    char *environment[] = {"NCCLX_TIMEOUT=0.1", NULL}, *out = malloc(BYTES);
+    struct pml_region_card card;
+    struct pml_region *region;
+    pthread_t thread;
+    void *memory, *took = NULL;
+    int failures = 0;
+    (void)state;
+    memset(out, 7, BYTES);
+    world_open(&world, 2, environment);
+    assert_int_equal(pml_mem_alloc(&world.rt[1], BYTES, &memory), 0);
+    assert_int_equal(pml_region_card(&world.rt[1], memory, BYTES, &card), 0);
+    assert_int_equal(pml_region_attach(&world.rt[0], 1, &card, &region), 0);
+    struct meddler meddler = {channel_of(&world.rt[0]), UINT64_MAX};
+    assert_int_equal(pthread_create(&thread, NULL, meddle, &meddler), 0);
+    for (int i = 0; i < 1000 && !meddler.channel->alone; i++) {
+        failures += pml_region_write(&world.rt[0], region, 0, out, BYTES) != 0;
+        world_progress(&world);
+    }
+    bool was_alone = meddler.channel->alone;
+    atomic_store(&meddler.channel->writer.shared->help.claim, UINT64_MAX);
+    pthread_join(thread, &took);
+    assert_true(was_alone == (took != NULL));
+    assert_int_equal(failures, was_alone);
+    assert_int_equal(pml_region_write(&world.rt[0], region, 0, out, BYTES), 0);
+    assert_memory_equal(memory, out, BYTES);
+    pml_region_detach(&world.rt[0], region);
+    world_close(&world);
+    free(out);
+}
+
 struct looking {
     struct ncclx_rt *rt;
     atomic_bool stop;
@@ -238,7 +278,7 @@ static void *look(void *arg)
 /* Memory of a peer is written and read while its owner looks, and while it does not. */
 static void serve(char **environment, bool allocated)
 {
-    static const size_t bytes[] = {1, 8, 40, 41, 1000, 8192, 8193, 30000, 100000, 3000000};
+    static const size_t bytes[] = {1, 8, 40, 41, 1000, 8192, 8193, 30000, 300000, 3000000};
     static char out[3000000], in[3000000], plain[3000100];
     void *memory = plain;
     struct pml_region_card card;
@@ -265,6 +305,7 @@ static void serve(char **environment, bool allocated)
             pthread_join(thread, NULL);
         }
     }
+    if (region->access == PML_ACCESS_DIRECT) assert_true(channel_of(&world.rt[0])->help_asked > 0);
     pml_region_detach(&world.rt[0], region);
     pml_region_hide(&world.rt[1], &card);
     world_close(&world);
@@ -275,6 +316,7 @@ static void served_copies(void **state)
     char *no_direct[] = {"NCCLX_SHM_DIRECT=0", NULL};
     (void)state;
     serve(NULL, false);
+    serve(NULL, true); /* it helps with those that are mapped here */
     serve(no_direct, true); /* the owner declines */
 }
 
@@ -287,6 +329,7 @@ int main(void)
         cmocka_unit_test(two_sleepers),
         cmocka_unit_test(lost_helper),
         cmocka_unit_test(lying_helper),
+        cmocka_unit_test(lost_mapped_helper),
         cmocka_unit_test(served_copies),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
