@@ -1,5 +1,4 @@
-/* agent.c - agents as children, each with a socket for its standard input and another for what it prints: srun looks
- * whether its standard error still has a reader by reading from it, and would take a byte of the input. */
+/* agent.c - see agent.h. */
 #include "config.h"
 
 #include "launcher/agent.h"
@@ -13,6 +12,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ struct agent {
     int tag;
     pid_t pid;
     struct bufferevent *input;  /* its standard input */
-    struct bufferevent *stream; /* what it prints */
+    struct bufferevent *stream; /* what it prints; the same when descriptors are to be spared */
     bool shown, stopped;
 };
 
@@ -37,14 +37,23 @@ struct agents {
     void *arg;
     struct agent *first;
     int count;
+    bool sparing;
 };
 
 extern char **environ;
 
-struct agents *agents_open(struct event_base *base, const struct agents_events *events, void *arg)
+int agents_descriptors(int expected, long limit)
+{
+    return 2L * expected <= limit / 4 ? 2 : 1;
+}
+
+struct agents *agents_open(struct event_base *base, int expected, const struct agents_events *events, void *arg)
 {
     struct agents *agents = base_calloc(AREA_LAUNCHER, 1, sizeof *agents);
+    struct rlimit limit;
     if (!agents) return NULL;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    agents->sparing = agents_descriptors(expected, limit.rlim_cur > INT32_MAX ? INT32_MAX : (long)limit.rlim_cur) < 2;
     agents->base = base;
     agents->events = *events;
     agents->arg = arg;
@@ -110,7 +119,7 @@ static void close_stream(struct bufferevent *stream)
 
 static void release(struct agent *agent)
 {
-    close_stream(agent->input);
+    if (agent->input != agent->stream) close_stream(agent->input);
     close_stream(agent->stream);
     base_free(AREA_LAUNCHER, agent);
 }
@@ -136,13 +145,14 @@ static int start(struct agent *agent, char *const *argv, char *const *environmen
 {
     int in, out, code;
     agent->input = open_stream(agent->agents, &in);
-    agent->stream = open_stream(agent->agents, &out);
+    agent->stream = agent->agents->sparing ? agent->input : open_stream(agent->agents, &out);
+    if (agent->agents->sparing) out = in;
     if (!agent->input || !agent->stream)
         code = base_error(NCCLX_ERR_LIMIT, "no socket for '%.200s': %s", argv[0], strerror(errno));
     else
         code = start_process(agent, argv, environment, in, out);
     if (in >= 0) close(in);
-    if (out >= 0) close(out);
+    if (out >= 0 && out != in) close(out);
     if (code || !bufferevent_write(agent->input, input, bytes)) return code;
     kill(agent->pid, SIGKILL);
     waitpid(agent->pid, NULL, 0);
@@ -161,9 +171,9 @@ int agents_start(struct agents *agents, int tag, char *const *argv, char *const 
         return code;
     }
     bufferevent_setcb(agent->stream, on_read, NULL, on_event, agent);
-    bufferevent_enable(agent->stream, EV_READ);
     bufferevent_disable(agent->input, EV_READ);
     bufferevent_enable(agent->input, EV_WRITE);
+    bufferevent_enable(agent->stream, EV_READ);
     agent->next = agents->first;
     agents->first = agent;
     agents->count++;

@@ -3,7 +3,11 @@
  *
  * An agent reads the start order from its standard input, which then stays open: its end tells the other host that
  * nobody is left here. What it prints, before its daemon has greeted, is kept for the case that it fails; afterwards it
- * is handed on line by line. Agents die with this process. */
+ * is handed on line by line. Agents die with this process.
+ *
+ * Each takes two descriptors, or one when many are to come: then one socket is its input and what it prints. That is
+ * not the rule because srun looks whether its standard error still has a reader by reading from it, and would take a
+ * byte of the input. */
 #ifndef LAUNCHER_AGENT_H
 #define LAUNCHER_AGENT_H
 
@@ -20,8 +24,10 @@ struct agents_events {
     void (*line)(void *arg, int tag, const char *line);
 };
 
-/* Null when memory is short. */
-struct agents *agents_open(struct event_base *base, const struct agents_events *events, void *arg);
+/* How many descriptors each of so many agents takes, when this process may have `limit`. */
+int agents_descriptors(int expected, long limit);
+/* `expected`: that many may run at a time. Null when memory is short. */
+struct agents *agents_open(struct event_base *base, int expected, const struct agents_events *events, void *arg);
 /* Null environment: this process' own. NCCLX_ERR_BOOTSTRAP says why the command cannot be run. The input is copied. */
 int agents_start(struct agents *agents, int tag, char *const *argv, char *const *environment, const void *input,
                  size_t bytes);

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -54,13 +55,16 @@ int front_find_daemon(const struct front *front, char *path, size_t bytes)
 }
 
 /* Only async-signal-safe calls: this is between fork and exec. */
-static void run_daemon(const char *path, char *const *argv, char *const *environment)
+static void run_daemon(const struct front *front, const char *path, char *const *argv, char *const *environment)
 {
+    const struct rlimit files = {.rlim_cur = (rlim_t)front->order.limits[RLIMIT_NOFILE][0],
+                                 .rlim_max = (rlim_t)front->order.limits[RLIMIT_NOFILE][1]};
     struct sigaction standard = {.sa_handler = SIG_DFL};
     sigset_t none;
     for (int number = 1; number < NSIG; number++) sigaction(number, &standard, NULL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    setrlimit(RLIMIT_NOFILE, &files); /* the user's, which ncclxrun has raised for itself */
     execve(path, argv, environment);
     _exit(127);
 }
@@ -116,7 +120,7 @@ int front_start_daemon(void *arg, int *link_fd)
     char *argv[] = {path, (char *)(uintptr_t) "--link", fd_text, NULL};
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     front->daemon = fork();
-    if (front->daemon == 0) run_daemon(path, argv, environment);
+    if (front->daemon == 0) run_daemon(front, path, argv, environment);
     int error = errno, code = NCCLX_SUCCESS;
     close(ends[1]);
     if (front->daemon < 0) code = base_error(NCCLX_ERR_LIMIT, "cannot start ncclxd: %s", strerror(error));

@@ -3,6 +3,7 @@
 
 #include "launcher/front.h"
 
+#include "launcher/agent.h"
 #include "launcher/environment.h"
 #include "launcher/front_mpir.h"
 #include "runtime/base/base.h"
@@ -13,7 +14,6 @@
 #include <unistd.h>
 
 #define LAUNCH_FILES_PER_RANK 3 /* two pipes and the PMIx connection; one more when all read standard input */
-#define LAUNCH_FILES_PER_CHILD 3 /* a link, and two sockets of an agent */
 #define LAUNCH_FILES_SPARE 48   /* the daemon's own, and PMIx' */
 
 extern char **environ;
@@ -44,7 +44,9 @@ static int check_node(const struct front *front, const struct front_node *place)
     int ranks = front->map.local_size[place->node];
     int each = LAUNCH_FILES_PER_RANK + (front->options.input == OPTIONS_STDIN_ALL);
     int below = tree_child_count(&front->order.tree.shape, (int)(place - front->places));
-    long files = (long)ranks * each + (long)below * LAUNCH_FILES_PER_CHILD + LAUNCH_FILES_SPARE;
+    bool starts = front->order.tree.start == TREE_START_EACH;
+    int link = 1 + (starts ? agents_descriptors(below, place->file_limit) : 0);
+    long files = (long)ranks * each + (long)below * link + LAUNCH_FILES_SPARE;
     if (files > place->file_limit)
         return base_error(
             NCCLX_ERR_LIMIT,

@@ -4,6 +4,7 @@
 
 #include "launcher/front.h"
 
+#include "launcher/agent.h"
 #include "launcher/front_progress.h"
 #include "launcher/gpus.h"
 #include "launcher/pulse.h"
@@ -22,6 +23,7 @@
 
 #define TREE_END_SPARE_NS (4 * BASE_NS_PER_S) /* beyond the grace: KILL, and output on its way */
 #define TREE_WINDOW 64                        /* agents of the front under way at a time, when it starts all */
+#define TREE_FILES_SPARE 20                   /* standard streams, event loop, signals, doors, one that connects */
 
 /* ---- Hosts ------------------------------------------------------------------------------------------------------ */
 
@@ -94,6 +96,25 @@ static void note_surroundings(struct order *order)
     }
 }
 
+/* Agents stay: as many descriptors as the system allows. */
+static int raise_file_limit(const struct front *front)
+{
+    const struct tree_options *tree = &front->order.tree;
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    long most = limit.rlim_cur > INT32_MAX ? INT32_MAX : (long)limit.rlim_cur;
+    int agents = front->node_count - front->local_root, links = tree_child_count(&tree->shape, TREE_FRONT);
+    if (tree->start != TREE_START_FRONT || front->order.slurm) return NCCLX_SUCCESS;
+    long files = (long)agents * agents_descriptors(agents, most) + links + TREE_FILES_SPARE;
+    if (files <= most) return NCCLX_SUCCESS;
+    return base_error(NCCLX_ERR_LIMIT,
+                      "--no-tree-spawn: starting %d hosts from here needs %ld open files, the limit is %ld: raise it "
+                      "(ulimit -Hn), or let hosts start each other",
+                      agents, files, most);
+}
+
 static int prepare_order(struct front *front)
 {
     static char path[PATH_MAX + 16];
@@ -121,6 +142,7 @@ static int prepare_order(struct front *front)
     order->environment = front_daemon_environment();
     if (!order->environment) return base_error(NCCLX_ERR_NO_MEM, "memory is short for starting ncclxd");
     note_surroundings(order);
+    if ((code = raise_file_limit(front))) return code;
     if (front->node_count == 1 && front->local_root) return NCCLX_SUCCESS;
     oob_random(order->secret, sizeof order->secret);
     oob_random(&order->tree.job, sizeof order->tree.job);

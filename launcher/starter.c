@@ -266,8 +266,8 @@ static void on_line(void *arg, int tag, const char *line)
     if (batch) starter->events.line(starter->arg, batch->count == 1 ? batch->places[0].position : -1, line);
 }
 
-struct starter *starter_open(struct event_base *base, const struct order *order, const struct starter_events *events,
-                             void *arg)
+struct starter *starter_open(struct event_base *base, const struct order *order, int hosts,
+                             const struct starter_events *events, void *arg)
 {
     static const struct agents_events agents_events = {.ended = on_ended, .line = on_line};
     struct starter *starter = base_calloc(AREA_LAUNCHER, 1, sizeof *starter);
@@ -275,7 +275,7 @@ struct starter *starter_open(struct event_base *base, const struct order *order,
     starter->order = order;
     starter->events = *events;
     starter->arg = arg;
-    starter->agents = agents_open(base, &agents_events, starter);
+    starter->agents = agents_open(base, order->slurm ? 1 : hosts, &agents_events, starter);
     starter->gather = evtimer_new(base, on_gathered, starter);
     if (starter->agents && starter->gather) return starter;
     starter_close(starter, 0);

@@ -19,9 +19,10 @@ struct starter_events {
     void (*line)(void *arg, int position, const char *text);
 };
 
-/* The order is that of this place (the front's knows all hosts) and must last. Null when memory is short. */
-struct starter *starter_open(struct event_base *base, const struct order *order, const struct starter_events *events,
-                             void *arg);
+/* The order is that of this place (the front's knows all hosts) and must last. `hosts`: that many may be started. Null
+ * when memory is short. */
+struct starter *starter_open(struct event_base *base, const struct order *order, int hosts,
+                             const struct starter_events *events, void *arg);
 /* contact: where the place above it listens. */
 void starter_start(struct starter *starter, int position, const char *contact);
 /* Its daemon has greeted: what it prints from now on is for the user. */

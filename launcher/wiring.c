@@ -512,7 +512,8 @@ static int open_all(struct wiring *wiring, const struct wiring_options *options)
     wiring->timer = evtimer_new(wiring->base, on_timer, wiring);
     if (!wiring->links || !wiring->timer) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the event loop");
     if ((connects || listens) && (code = open_sockets(wiring, listens))) return code;
-    if (starts && !(wiring->starter = starter_open(wiring->base, options->order, &starter_events, wiring)))
+    int hosts = shape->start == TREE_START_EACH ? wiring->below : shape->shape.count;
+    if (starts && !(wiring->starter = starter_open(wiring->base, options->order, hosts, &starter_events, wiring)))
         return base_error(NCCLX_ERR_NO_MEM, "memory is short for starting daemons");
     if (starts && !(wiring->notes = base_calloc(AREA_LAUNCHER, (size_t)shape->shape.count, 1)))
         return base_error(NCCLX_ERR_NO_MEM, "memory is short for starting daemons");

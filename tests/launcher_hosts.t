@@ -143,5 +143,24 @@ many=$(printf 'h%d,' {1..40}); many=${many%,}
 (ulimit -n 256; TMPDIR=$mark timeout 60 ncclxrun --rsh-agent "$agent" -H "$many" --map-by node -n 40 echo here) >"$scratch/out" 2>"$scratch/err"
 is "forty hosts with 256 descriptors a process" "0 40" "$? $(grep -c here "$scratch/out")"
 nothing_left "and nothing is left"
+# few_files LIMIT: the same, all started from here
+few_files() {
+    new_mark
+    (ulimit -n "$1"; TMPDIR=$mark timeout 60 ncclxrun --rsh-agent "$agent" --no-tree-spawn --tree-radix 8 -H "$many" --map-by node \
+        -n ${many_count:-40} sh -c 'echo here $(ulimit -n)') >"$scratch/out" 2>"$scratch/err"
+}
+few_files 80
+is "forty hosts started from here with 80" "0 40" "$? $(grep -cx 'here 80' "$scratch/out")"
+nothing_left "and nothing is left"
+few_files 60
+is "with 60 it is not tried" "2" $?
+like "and it is said why" "starting 40 hosts from here needs 61 open files, the limit is 60" "$(cat "$scratch/err")"
+nothing_left "and nothing is left"
+if [ -n "${NCCLX_TEST_LONG:-}" ]; then
+    many=$(printf 'h%d,' {1..200}); many=${many%,}
+    many_count=200 few_files 256
+    is "two hundred hosts started from here with 256" "0 200" "$? $(grep -cx 'here 256' "$scratch/out")"
+    nothing_left "and nothing is left"
+fi
 
 done_testing
