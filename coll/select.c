@@ -24,6 +24,7 @@ static const struct coll_algorithm barrier_table[] = {
     {"shared", NULL, shared_barrier, 2, ANY_RANKS, ANY_SIZE, ANY_CASE, 0},
     {"dissemination", barrier_dissemination, NULL, 2, ANY_RANKS, ANY_SIZE, ANY_CASE, 0},
     {"tree", barrier_tree, NULL, 2, ANY_RANKS, ON_REQUEST, ANY_CASE, 0},
+    {"shared_tree", NULL, shared_barrier_tree, 2, ANY_RANKS, ON_REQUEST, ANY_CASE, 0},
     {0},
 };
 static const struct coll_algorithm bcast_table[] = {
@@ -34,6 +35,7 @@ static const struct coll_algorithm bcast_table[] = {
     {"scatter_allgather", bcast_scatter_allgather, NULL, 4, ANY_RANKS, 512 * KIB, ANY_CASE, 32 * KIB},
     {"pipeline", bcast_pipeline, NULL, 3, ANY_RANKS, ANY_SIZE, ANY_CASE, 0},
     {"kary", bcast_kary, NULL, 2, ANY_RANKS, ON_REQUEST, ANY_CASE, 0},
+    {"shared_tree", NULL, shared_bcast_tree, 2, ANY_RANKS, ON_REQUEST, ANY_CASE, 0},
     {0},
 };
 static const struct coll_algorithm reduce_table[] = {

@@ -9,8 +9,6 @@
  * rank combines a piece, and those who want the result copy the pieces, which costs a second hand-over and a copy. */
 #define SHARE_OUT_BYTES ((size_t)8192)
 #define SHARE_OUT_ROOT_BYTES ((size_t)65536)
-/* The root fills one part while the others copy the one before. */
-#define BCAST_PART_BYTES ((size_t)32768)
 /* Looks at a slot before progress is driven too: a few hand-overs of a cache line between cores. */
 #define LOOKS 200
 
@@ -89,7 +87,7 @@ int shared_barrier(struct shared *shared, const struct coll_problem *problem, co
 int shared_bcast(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf)
 {
     (void)sendbuf;
-    size_t most = shared_smaller(shared->data_bytes, BCAST_PART_BYTES);
+    size_t most = shared_smaller(shared->data_bytes, SHARED_BCAST_BYTES);
     for (size_t done = 0; done < problem->bytes; done += most) {
         size_t bytes = shared_smaller(problem->bytes - done, most);
         char *piece = (char *)recvbuf + done;

@@ -78,6 +78,10 @@ int shared_alltoallv(struct shared *shared, const struct coll_problem *problem, 
 /* And exscan. */
 int shared_scan(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
 
+/* shared_tree.c: with a few ranks at a time. */
+int shared_barrier_tree(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
+int shared_bcast_tree(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
+
 /* shared_copy.c, for long vectors of reduce, allreduce, reduce_scatter(_block), allgather and alltoall. single_copy: data
  * does not pass through slots, each rank fetches what it needs from the others' buffers with shared->copy. by_distance:
  * either, as the cores' distance suggests, with the same results. In place has to be the same on all ranks. */

@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+/* Of a part of a broadcast: the root fills one while the others copy the one before. */
+#define SHARED_BCAST_BYTES ((size_t)32768)
+
 /* Makes this rank's slot of the next part free to write. */
 static inline int shared_enter(struct shared *shared)
 {

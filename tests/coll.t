@@ -84,6 +84,8 @@ for algorithm in $(seq 0 $MOST_ALGORITHMS); do
 done
 for ranks in 1 5 8; do part $ranks 0 -e 20; done
 part 16 0 -e 200
+chosen=(NCCLX_COLL_BARRIER=shared_tree NCCLX_COLL_BCAST=shared_tree) # several levels
+grid "trees in shared memory" 17 -e 10 bcast=6144,8192,32768,65536
 for ranks in {1..17}; do ordered "$ranks" $((ranks % (MOST_ALGORITHMS + 1))); done
 chosen=()
 for ranks in 2 3 5 $([ -n "$long" ] && echo 8 16); do grid "sparse alltoallv" "$ranks" -r 200; done

@@ -13,18 +13,19 @@
 
 #include <cmocka.h>
 
-#define MOST_RANKS 9
+#define MOST_RANKS 75
 #define MOST_COUNT 150
 #define CANARY 0x5C
 #define CANARY_BYTES 32
-#define CALLS 400
 
 struct team {
     int size;
     unsigned slots;
     size_t data_bytes;
     char *memory;
-    unsigned seed;
+    unsigned seed, calls;
+    bool trees; /* nothing else */
+    _Atomic unsigned arrivals; /* at barriers */
 };
 
 struct member {
@@ -33,6 +34,7 @@ struct member {
     struct ncclx_rt rt;
     char *send, *recv; /* with canaries around */
     unsigned declined; /* calls, which must be the same on all ranks */
+    unsigned barriers; /* calls */
     char failure[200];
 };
 
@@ -110,6 +112,9 @@ static const struct {
     {COLL_ALLTOALL, shared_by_distance},
     {COLL_REDUCE_SCATTER, shared_by_distance},
     {COLL_REDUCE_SCATTER_BLOCK, shared_by_distance},
+#define TREES 2 /* at the end */
+    {COLL_BARRIER, shared_barrier_tree},
+    {COLL_BCAST, shared_bcast_tree},
 };
 
 /* Threads share their memory. */
@@ -121,10 +126,11 @@ static int copy(struct shared *shared, int rank, bool write, void *here, uint64_
     return NCCLX_SUCCESS;
 }
 
-static struct coll_world_case draw_case(unsigned *common, int size, shared_fn *run)
+static struct coll_world_case draw_case(unsigned *common, int size, bool trees, shared_fn *run)
 {
     static const size_t counts[] = {1, 2, 3, 4, 16, 17, 100, MOST_COUNT};
-    unsigned which = draw(common, sizeof collectives / sizeof collectives[0]);
+    unsigned all = sizeof collectives / sizeof collectives[0];
+    unsigned which = trees ? all - TREES + draw(common, TREES) : draw(common, all);
     struct coll_world_case c = {.name = collectives[which].name, .ordered = true};
     c.root = (int)draw(common, (unsigned)size);
     c.count = counts[draw(common, sizeof counts / sizeof counts[0])];
@@ -161,7 +167,7 @@ static void one_call(struct member *member, struct shared *shared, unsigned call
 {
     shared_fn run;
     int size = member->team->size, rank = member->rank;
-    struct coll_world_case c = draw_case(common, size, &run);
+    struct coll_world_case c = draw_case(common, size, member->team->trees, &run);
     struct coll_layout send, recv;
     coll_data_layout(&c, size, rank, SIDE_RECV, &recv);
     if (c.name == COLL_REDUCE_SCATTER) coll_data_division(&c, size, &send);
@@ -173,7 +179,10 @@ static void one_call(struct member *member, struct shared *shared, unsigned call
     fill(in_recv ? to : from, &c, size, rank, call);
     for (unsigned i = draw(private, 4); i; i--) sched_yield();
     shared->slow_probes = draw(private, 5); /* far, or near */
+    if (c.name == COLL_BARRIER) atomic_fetch_add(&member->team->arrivals, 1);
     int error = run(shared, &problem, from, to);
+    if (c.name == COLL_BARRIER && atomic_load(&member->team->arrivals) < ++member->barriers * (unsigned)size)
+        snprintf(member->failure, sizeof member->failure, "rank %d left the barrier of call %u before all had come", rank, call);
     if (error == SHARED_DECLINED && (c.name == COLL_ALLTOALLV || c.name == COLL_ALLTOALL)) member->declined++;
     else if (error) snprintf(member->failure, sizeof member->failure, "error %d: %s", error, base_error_detail());
     else if (c.name != COLL_BARRIER) check(member, &c, to, &recv, call);
@@ -190,20 +199,20 @@ static void *member_main(void *arg)
                    member->team->data_bytes);
     shared.call = "test";
     shared.copy = copy;
-    for (unsigned call = 0; call < CALLS && !member->failure[0]; call++) one_call(member, &shared, call, &common, &private);
+    for (unsigned call = 0; call < member->team->calls && !member->failure[0]; call++) one_call(member, &shared, call, &common, &private);
     return NULL;
 }
 
-static void run_team(int size, unsigned slots, size_t data_bytes, unsigned seed)
+static void run_team(struct team team)
 {
-    struct team team = {.size = size, .slots = slots, .data_bytes = data_bytes, .seed = seed};
+    int size = team.size;
     static struct member members[MOST_RANKS];
     pthread_t threads[MOST_RANKS];
     size_t buffer = ((size_t)size * (2 * MOST_COUNT + 1) + 16) * 16 + 2 * CANARY_BYTES;
     char *environment[] = {"NCCLX_TIMEOUT=20", NULL};
-    team.memory = aligned_alloc(SHARED_PAGE, shared_bytes(size, slots, data_bytes));
+    team.memory = aligned_alloc(SHARED_PAGE, shared_bytes(size, team.slots, team.data_bytes));
     assert_non_null(team.memory);
-    memset(team.memory, 0, shared_bytes(size, slots, data_bytes));
+    memset(team.memory, 0, shared_bytes(size, team.slots, team.data_bytes));
     for (int rank = 0; rank < size; rank++) {
         struct member *member = &members[rank];
         memset(member, 0, sizeof *member);
@@ -225,25 +234,34 @@ static void run_team(int size, unsigned slots, size_t data_bytes, unsigned seed)
         base_rt_release(&members[rank].rt);
     }
     for (int rank = 0; rank < size; rank++)
-        if (members[rank].failure[0]) fail_msg("%s (%d ranks, slots of %zu, seed %u)", members[rank].failure, size, data_bytes, seed);
+        if (members[rank].failure[0]) fail_msg("%s (%d ranks, slots of %zu, seed %u)", members[rank].failure, size, team.data_bytes, team.seed);
     for (int rank = 0; rank < size; rank++) assert_int_equal(members[rank].declined, members[0].declined);
 }
 
 static void test_all_in_parts(void **state)
 {
     (void)state;
-    for (int size = 2; size <= MOST_RANKS; size++) run_team(size, 4, 192, (unsigned)size);
+    for (int size = 2; size <= 9; size++) run_team((struct team){.size = size, .slots = 4, .data_bytes = 192, .seed = (unsigned)size, .calls = 400});
 }
 
 static void test_all_at_once(void **state)
 {
     (void)state;
-    for (int size = 2; size <= MOST_RANKS; size++) run_team(size, 8, 65536, 100u + (unsigned)size);
+    for (int size = 2; size <= 9; size++) run_team((struct team){.size = size, .slots = 8, .data_bytes = 65536, .seed = 100u + (unsigned)size, .calls = 400});
+}
+
+/* Of one, two and three levels, complete and not. */
+static void test_trees(void **state)
+{
+    (void)state;
+    static const int sizes[] = {2, 9, 10, 17, 18, 73, 75};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        run_team((struct team){.size = sizes[i], .slots = 4, .data_bytes = 192, .seed = 200u + (unsigned)i, .calls = 200, .trees = true});
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_in_parts), cmocka_unit_test(test_all_at_once)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_in_parts), cmocka_unit_test(test_all_at_once), cmocka_unit_test(test_trees)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
