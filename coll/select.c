@@ -13,8 +13,8 @@
 
 /* Limits are where the algorithms crossed between processes of one node with two cores, for two ranks and for more;
  * between nodes start-up costs are higher and the small-message algorithms hold out longer, so that a limit of this
- * order is right there too (Thakur, Rabenseifner and Gropp 2005, figures 8 to 12). Two ranks copy a long vector once
- * through pml, and twice through shared memory.
+ * order is right there too (Thakur, Rabenseifner and Gropp 2005, figures 8 to 12). On one node, long vectors go
+ * through shared slots, which copies them twice, where caches make that the faster way (tests/perf/README.md).
  *
  * Shares (most_share) keep the number of steps logarithmic where blocks are small because ranks are many: a ring of n
  * ranks takes n steps for a vector of any length. They are where n messages of 2 us each, a start-up between nodes,
@@ -30,6 +30,7 @@ static const struct coll_algorithm barrier_table[] = {
 static const struct coll_algorithm bcast_table[] = {
     {"shared", NULL, shared_bcast, 2, 2, 8 * KIB, ANY_CASE, 0},
     {"shared", NULL, shared_bcast, 3, ANY_RANKS, ANY_SIZE, ANY_CASE, 0},
+    {"by_distance", NULL, shared_by_distance, 2, 2, ANY_SIZE, COPIES, 0},
     {"binomial", bcast_binomial, NULL, 2, 2, ANY_SIZE, ANY_CASE, 0},
     {"binomial", bcast_binomial, NULL, 3, ANY_RANKS, 32 * KIB, ANY_CASE, 1 * KIB},
     {"scatter_allgather", bcast_scatter_allgather, NULL, 4, ANY_RANKS, 512 * KIB, ANY_CASE, 32 * KIB},
@@ -39,9 +40,8 @@ static const struct coll_algorithm bcast_table[] = {
     {0},
 };
 static const struct coll_algorithm reduce_table[] = {
-    {"shared", NULL, shared_reduce, 2, 2, 8 * KIB, ANY_CASE, 0},
-    {"shared", NULL, shared_reduce, 3, ANY_RANKS, 512 * KIB, ANY_CASE, 0},
-    {"by_distance", NULL, shared_by_distance, 2, ANY_RANKS, ANY_SIZE, COPIES, 0},
+    {"shared", NULL, shared_reduce, 2, ANY_RANKS, ANY_SIZE, ANY_CASE, 0},
+    {"by_distance", NULL, shared_by_distance, 2, ANY_RANKS, ON_REQUEST, COPIES, 0},
     {"single_copy", NULL, shared_single_copy, 2, ANY_RANKS, ON_REQUEST, COPIES, 0},
     {"binomial", reduce_binomial, NULL, 2, 2, 64 * KIB, ANY_CASE, 0},
     {"binomial", reduce_binomial, NULL, 3, ANY_RANKS, 8 * KIB, ANY_CASE, 0},
@@ -50,8 +50,8 @@ static const struct coll_algorithm reduce_table[] = {
 };
 static const struct coll_algorithm allreduce_table[] = {
     {"shared", NULL, shared_allreduce, 2, 2, 8 * KIB, ANY_CASE, 0},
-    {"shared", NULL, shared_allreduce, 3, ANY_RANKS, 512 * KIB, ANY_CASE, 0},
-    {"by_distance", NULL, shared_by_distance, 2, ANY_RANKS, ANY_SIZE, COPIES, 0},
+    {"by_distance", NULL, shared_by_distance, 2, 2, 1024 * KIB, COPIES, 0},
+    {"shared", NULL, shared_allreduce, 2, ANY_RANKS, ANY_SIZE, ANY_CASE, 0},
     {"single_copy", NULL, shared_single_copy, 2, ANY_RANKS, ON_REQUEST, COPIES, 0},
     {"recursive_doubling", allreduce_recursive_doubling, NULL, 2, 2, 512 * KIB, ANY_CASE, 0},
     {"recursive_doubling", allreduce_recursive_doubling, NULL, 3, ANY_RANKS, 4 * KIB, ANY_CASE, 0},
@@ -63,8 +63,8 @@ static const struct coll_algorithm allreduce_table[] = {
 };
 static const struct coll_algorithm allgather_table[] = {
     {"shared", NULL, shared_allgather, 2, 2, 8 * KIB, ANY_CASE, 0},
-    {"shared", NULL, shared_allgather, 3, ANY_RANKS, 4096 * KIB, ANY_CASE, 0},
-    {"by_distance", NULL, shared_by_distance, 2, ANY_RANKS, ANY_SIZE, COPIES, 0},
+    {"shared", NULL, shared_allgather, 3, ANY_RANKS, ANY_SIZE, ANY_CASE, 0},
+    {"by_distance", NULL, shared_by_distance, 2, 2, ANY_SIZE, COPIES, 0},
     {"single_copy", NULL, shared_single_copy, 2, ANY_RANKS, ON_REQUEST, COPIES, 0},
     {"bruck", allgather_bruck, NULL, 3, ANY_RANKS, 4 * KIB, ANY_CASE, 1 * KIB},
     {"recursive_doubling", allgather_recursive_doubling, NULL, 3, ANY_RANKS, 128 * KIB, ANY_CASE, 0},
@@ -114,6 +114,7 @@ static const struct coll_algorithm reduce_scatter_table[] = {
 static const struct coll_algorithm gather_table[] = {
     {"shared", NULL, shared_gather, 2, 2, 8 * KIB, ANY_CASE, 0},
     {"shared", NULL, shared_gather, 3, ANY_RANKS, 64 * KIB, ANY_CASE, 0},
+    {"by_distance", NULL, shared_by_distance, 2, 2, 1024 * KIB, COPIES, 0},
     {"binomial", gather_binomial, NULL, 4, ANY_RANKS, 2 * KIB, ANY_CASE, 0},
     {"linear", gather_linear, NULL, 2, ANY_RANKS, ANY_SIZE, ANY_CASE, 0},
     {0},
@@ -125,6 +126,7 @@ static const struct coll_algorithm gatherv_table[] = {
 static const struct coll_algorithm scatter_table[] = {
     {"shared", NULL, shared_scatter, 2, 2, 16 * KIB, ANY_CASE, 0},
     {"shared", NULL, shared_scatter, 3, ANY_RANKS, 32 * KIB, ANY_CASE, 0},
+    {"by_distance", NULL, shared_by_distance, 2, 2, 64 * KIB, COPIES, 0},
     {"binomial", scatter_binomial, NULL, 4, ANY_RANKS, 2 * KIB, ANY_CASE, 0},
     {"linear", scatter_linear, NULL, 2, ANY_RANKS, ANY_SIZE, ANY_CASE, 0},
     {0},

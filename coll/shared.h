@@ -52,6 +52,7 @@ struct shared {
     uint64_t entered; /* all ranks are known to have entered this part */
     unsigned long_calls;  /* that shared_copy.c served */
     unsigned slow_probes; /* rank 0: how often in a row rank 1 was far */
+    bool far;             /* what it told all ranks at the last probe */
     int error;        /* a wait failed: ranks no longer agree on the number, so every later call fails too */
 };
 
@@ -82,9 +83,10 @@ int shared_scan(struct shared *shared, const struct coll_problem *problem, const
 int shared_barrier_tree(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
 int shared_bcast_tree(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
 
-/* shared_copy.c, for long vectors of reduce, allreduce, reduce_scatter(_block), allgather and alltoall. single_copy: data
- * does not pass through slots, each rank fetches what it needs from the others' buffers with shared->copy. by_distance:
- * either, as the cores' distance suggests, with the same results. In place has to be the same on all ranks. */
+/* shared_copy.c, for long vectors. single_copy, of reduce, allreduce, reduce_scatter(_block), allgather and alltoall: data
+ * does not pass through slots, each rank fetches what it needs from the others' buffers with shared->copy. by_distance, of
+ * these, bcast, gather and scatter: the one or the other, as the cores' distance suggests, with the same results; where
+ * there is no single copy, SHARED_DECLINED. In place has to be the same on all ranks. */
 int shared_single_copy(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
 int shared_by_distance(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
 

@@ -9,59 +9,15 @@
 /* The kernel looks every page up for itself, so pieces need not be large to be cheap. */
 #define PIECE_BYTES ((size_t)32768)
 
-/* How the caches of two cores are connected decides which is faster: near ones hand data over at several times the
- * speed at which the kernel finds pages, far ones at a fraction of it. Where a process runs is not ours to say, and
- * changes; so it is measured now and then, by rank 0 reading what rank 1 has just written, and rank 0 decides for all.
- * Copying 1 KiB so takes 50 ns between near cores, 240 between far ones; more than PACE_MAX was an interruption. */
-#define PROBE_BYTES ((size_t)1024)
-#define PROBE_EVERY 4 /* calls */
-#define FAR_NS 110
-#define PROBES_FAR 2 /* so many in a row make it far; one that is fast makes it near */
-
 /* What each rank gives. */
 struct place {
     uint64_t input, result;
-    uint64_t far; /* rank 0's: what all do */
 };
-
-static char *probe(const struct shared *shared, size_t *bytes)
-{
-    *bytes = shared_smaller(PROBE_BYTES, shared->data_bytes);
-    return shared_data(shared, 1, shared->number, *bytes);
-}
-
-static void give_probe(const struct shared *shared)
-{
-    size_t bytes;
-    char *to = probe(shared, &bytes);
-    memset(to, 1, bytes);
-}
-
-static int take_probe(struct shared *shared)
-{
-    char taken[PROBE_BYTES];
-    size_t bytes;
-    int error = shared_wait(shared, 1, shared->number);
-    if (error) return error;
-    const char *from = probe(shared, &bytes);
-    uint64_t begun = base_clock_ns();
-    memcpy(taken, from, bytes);
-    __asm__ volatile("" ::"r"(taken) : "memory"); /* as if it were used */
-    bool slow = base_clock_ns() - begun > FAR_NS;
-    shared->slow_probes = slow ? shared->slow_probes + 1 : 0;
-    return NCCLX_SUCCESS;
-}
 
 static int enter(struct shared *shared, const void *input, void *result)
 {
-    bool probes = shared->long_calls++ % PROBE_EVERY == 0; /* the same for all ranks */
-    struct place place = {(uint64_t)(uintptr_t)input, (uint64_t)(uintptr_t)result, shared->slow_probes >= PROBES_FAR};
-    int error = shared_enter(shared);
-    if (error) return error;
-    memcpy(shared_data(shared, shared->rank, shared->number, sizeof place), &place, sizeof place);
-    if (probes && shared->rank == 1) give_probe(shared);
-    shared_publish(shared);
-    return probes && shared->rank == 0 ? take_probe(shared) : NCCLX_SUCCESS;
+    struct place place = {(uint64_t)(uintptr_t)input, (uint64_t)(uintptr_t)result};
+    return shared_give(shared, &place, sizeof place);
 }
 
 /* Of part `number`; the slot stays as it is until this rank enters the part that uses it next. */
@@ -230,24 +186,74 @@ static int copy_alltoall(struct shared *shared, const struct coll_problem *probl
 
 /* ---- Choice ------------------------------------------------------------------------------------------------------ */
 
+/* How the caches of two cores are connected decides which is faster: near ones hand data over at several times the
+ * speed at which the kernel finds pages, far ones at a fraction of it. Where a process runs is not ours to say, and
+ * changes; so it is measured now and then, by rank 0 reading what rank 1 has just written, and rank 0 decides for all. To
+ * copy 1 KiB so and read the clock takes up to 140 ns between near cores, 220 and more between far ones. */
+#define PROBE_BYTES ((size_t)1024)
+#define PROBE_EVERY 8 /* calls */
+#define FAR_NS 170
+#define PROBES_FAR 2 /* so many in a row make it far, as one may have been interrupted; one that is fast makes it near */
+
 static const struct {
-    shared_fn slots, copies;
+    shared_fn slots, copies; /* null: messages */
 } forms[COLL_NAMES] = {
+    [COLL_BCAST] = {shared_bcast, NULL},
     [COLL_REDUCE] = {shared_reduce, copy_reduce},
     [COLL_ALLREDUCE] = {shared_allreduce, copy_allreduce},
     [COLL_REDUCE_SCATTER] = {shared_reduce_scatter, copy_reduce_scatter},
     [COLL_REDUCE_SCATTER_BLOCK] = {shared_reduce_scatter, copy_reduce_scatter},
     [COLL_ALLGATHER] = {shared_allgather, copy_allgather},
     [COLL_ALLTOALL] = {shared_alltoall, copy_alltoall},
+    [COLL_GATHER] = {shared_gather, NULL},
+    [COLL_SCATTER] = {shared_scatter, NULL},
 };
 
-/* *far: what rank 0 says. */
-static int begin(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf, bool *far)
+static char *probe(const struct shared *shared, size_t *bytes)
 {
-    size_t own = problem->name == COLL_ALLGATHER ? (size_t)problem->rank * problem->bytes : 0;
-    int error = enter(shared, problem->in_place ? (char *)recvbuf + own : sendbuf, recvbuf);
-    if (!error) error = shared_wait(shared, 0, shared->number);
-    *far = !error && place_of(shared, 0, shared->number).far;
+    *bytes = shared_smaller(PROBE_BYTES, shared->data_bytes);
+    return shared_data(shared, 1, shared->number, *bytes);
+}
+
+/* After long vectors neither the way to this page nor what the clock needs is in any cache, which takes longer than the
+ * probe. `line` is of the same page, and not of the probe. */
+static void warm(const char *line)
+{
+    char taken = *(const volatile char *)line;
+    uint64_t now = base_clock_ns();
+    __asm__ volatile("" ::"r"(taken), "r"(now) : "memory");
+}
+
+static int take_probe(struct shared *shared)
+{
+    char taken[PROBE_BYTES];
+    size_t bytes;
+    int error = shared_wait(shared, 1, shared->number);
+    if (error) return error;
+    const char *from = probe(shared, &bytes);
+    warm(from - SHARED_LINE);
+    uint64_t begun = base_clock_ns();
+    memcpy(taken, from, bytes);
+    __asm__ volatile("" ::"r"(taken) : "memory"); /* as if it were used */
+    bool slow = base_clock_ns() - begun > FAR_NS;
+    shared->slow_probes = slow ? shared->slow_probes + 1 : 0;
+    return NCCLX_SUCCESS;
+}
+
+/* All take what rank 0 knows from the probes before, and it learns from another one. */
+static int probe_distance(struct shared *shared)
+{
+    size_t bytes;
+    int error = shared_enter(shared);
+    if (error) return error;
+    char *data = shared->rank == 1 ? probe(shared, &bytes) : shared_data(shared, shared->rank, shared->number, sizeof(bool));
+    if (shared->rank == 1) memset(data, 1, bytes);
+    if (shared->rank == 0) shared->far = shared->slow_probes >= PROBES_FAR;
+    if (shared->rank == 0) memcpy(data, &shared->far, sizeof shared->far);
+    shared_publish(shared);
+    if (shared->rank == 0) return take_probe(shared);
+    error = shared_wait(shared, 0, shared->number);
+    if (!error) memcpy(&shared->far, shared_data(shared, 0, shared->number, sizeof shared->far), sizeof shared->far);
     return error;
 }
 
@@ -259,17 +265,17 @@ static bool can_copy(const struct coll_problem *problem)
 
 int shared_single_copy(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf)
 {
-    bool far;
-    if (!can_copy(problem)) return SHARED_DECLINED;
-    int error = begin(shared, problem, sendbuf, recvbuf, &far);
-    return error ? error : forms[problem->name].copies(shared, problem, sendbuf, recvbuf);
+    shared_fn run = forms[problem->name].copies;
+    if (!run || !can_copy(problem)) return SHARED_DECLINED;
+    size_t own = problem->name == COLL_ALLGATHER ? (size_t)problem->rank * problem->bytes : 0;
+    int error = enter(shared, problem->in_place ? (char *)recvbuf + own : sendbuf, recvbuf);
+    return error ? error : run(shared, problem, sendbuf, recvbuf);
 }
 
 int shared_by_distance(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf)
 {
-    bool far;
-    int error = begin(shared, problem, sendbuf, recvbuf, &far);
+    int error = shared->long_calls++ % PROBE_EVERY ? NCCLX_SUCCESS : probe_distance(shared); /* the same for all ranks */
     if (error) return error;
-    shared_fn run = far && can_copy(problem) ? forms[problem->name].copies : forms[problem->name].slots;
+    shared_fn run = shared->far && can_copy(problem) ? shared_single_copy : forms[problem->name].slots;
     return run(shared, problem, sendbuf, recvbuf);
 }

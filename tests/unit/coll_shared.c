@@ -112,6 +112,9 @@ static const struct {
     {COLL_ALLTOALL, shared_by_distance},
     {COLL_REDUCE_SCATTER, shared_by_distance},
     {COLL_REDUCE_SCATTER_BLOCK, shared_by_distance},
+    {COLL_BCAST, shared_by_distance},
+    {COLL_GATHER, shared_by_distance},
+    {COLL_SCATTER, shared_by_distance},
 #define TREES 2 /* at the end */
     {COLL_BARRIER, shared_barrier_tree},
     {COLL_BCAST, shared_bcast_tree},
@@ -163,6 +166,13 @@ static struct coll_problem problem_of(const struct coll_world_case *c, int size,
     return problem;
 }
 
+static bool may_decline(shared_fn run, enum coll_name name)
+{
+    if (name == COLL_ALLTOALLV) return true;
+    if (run == shared_single_copy) return name == COLL_ALLTOALL;
+    return run == shared_by_distance && (name == COLL_BCAST || name == COLL_GATHER || name == COLL_SCATTER);
+}
+
 static void one_call(struct member *member, struct shared *shared, unsigned call, unsigned *common, unsigned *private)
 {
     shared_fn run;
@@ -183,7 +193,7 @@ static void one_call(struct member *member, struct shared *shared, unsigned call
     int error = run(shared, &problem, from, to);
     if (c.name == COLL_BARRIER && atomic_load(&member->team->arrivals) < ++member->barriers * (unsigned)size)
         snprintf(member->failure, sizeof member->failure, "rank %d left the barrier of call %u before all had come", rank, call);
-    if (error == SHARED_DECLINED && (c.name == COLL_ALLTOALLV || c.name == COLL_ALLTOALL)) member->declined++;
+    if (error == SHARED_DECLINED && may_decline(run, c.name)) member->declined++;
     else if (error) snprintf(member->failure, sizeof member->failure, "error %d: %s", error, base_error_detail());
     else if (c.name != COLL_BARRIER) check(member, &c, to, &recv, call);
     coll_layout_free(&send);
