@@ -160,6 +160,15 @@ static int connection_make(struct pml *pml, int rank, struct pml_connection **co
     return NCCLX_SUCCESS;
 }
 
+/* While one call waits for what the peer has published, progress or another thread may connect. */
+static int connect_by(struct pml *pml, struct pml_connection *connection, const struct transport *transport)
+{
+    int error = transport->connect(pml, connection);
+    if (connection->transport) return NCCLX_SUCCESS;
+    if (!error) connection->transport = transport;
+    return error;
+}
+
 int pml_connection_to(struct pml *pml, int rank, struct pml_connection **connection)
 {
     struct pml_connection **chunk = pml->connection[rank / CONNECTION_CHUNK];
@@ -172,12 +181,10 @@ int pml_connection_to(struct pml *pml, int rank, struct pml_connection **connect
     if (error) return error;
     error = base_error(NCCLX_ERR_UNREACHABLE, "no transport reaches rank %d", rank);
     for (size_t i = 0; i < sizeof transports / sizeof transports[0] && error == NCCLX_ERR_UNREACHABLE; i++) {
-        if (transports[i] != &transport_self && !is_wanted(pml->rt, transports[i]->name)) continue;
-        error = transports[i]->connect(pml, made);
-        if (error) continue;
-        made->transport = transports[i];
-        *connection = made;
+        if (transports[i] == &transport_self || is_wanted(pml->rt, transports[i]->name))
+            error = connect_by(pml, made, transports[i]);
     }
+    if (!error) *connection = made;
     return error;
 }
 
@@ -186,9 +193,7 @@ int pml_connection_from(struct pml *pml, int rank, const struct transport *trans
 {
     int error = connection_make(pml, rank, connection);
     if (error || (*connection)->transport) return error;
-    error = transport->connect(pml, *connection);
-    if (!error) (*connection)->transport = transport;
-    return error;
+    return connect_by(pml, *connection, transport);
 }
 
 void pml_connection_probe(struct pml_connection *connection)

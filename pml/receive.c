@@ -233,6 +233,13 @@ static int start(struct pml_space_state *space, void *buf, size_t bytes, int sou
     int error = prepare(space, buf, bytes, source, tag, &request);
     if (unlikely(error)) return error;
     *out = request;
+    /* Before the look for messages: making a connection may wait, and let messages in meanwhile. */
+    struct pml_peer *peer = NULL;
+    if (source != NCCLX_ANY_SOURCE) error = pml_space_peer(space, source, &peer);
+    if (unlikely(error)) {
+        release(&request->base);
+        return error;
+    }
     struct match_envelope *envelope = match_find(&space->match, source, tag);
     if (envelope) {
         match_take(envelope);
@@ -241,15 +248,10 @@ static int start(struct pml_space_state *space, void *buf, size_t bytes, int sou
     }
     uint32_t count = 0;
     bool announces = false;
-    if (source != NCCLX_ANY_SOURCE) {
-        error = pml_space_peer(space, source, &request->peer);
-        if (unlikely(error)) {
-            release(&request->base);
-            return error;
-        }
-        announces = protocol_announces(&space->match, &request->peer->core, &request->u.receive.core,
-                                       request->peer->connection->announce_threshold, &count);
-    }
+    request->peer = peer;
+    if (peer)
+        announces = protocol_announces(&space->match, &peer->core, &request->u.receive.core, peer->connection->announce_threshold,
+                                       &count);
     match_post(&space->match, request->peer ? &request->peer->core.match : NULL, &request->u.receive.core.match);
     if (unlikely(announces)) announce(request, count);
     return NCCLX_SUCCESS;

@@ -17,7 +17,8 @@ struct pml_request;
 
 struct transport {
     const char *name;
-    /* Finds by trying whether it reaches the peer, and makes connection->channel. ERR_UNREACHABLE: another may try. */
+    /* Finds by trying whether it reaches the peer, and makes connection->channel. ERR_UNREACHABLE: another may try. May give
+     * the lock up to wait for what the peer has published: a connection that has a transport then is left as it is. */
     int (*connect)(struct pml *pml, struct pml_connection *connection);
     void (*disconnect)(struct pml *pml, struct pml_connection *connection);
     /* Sends what is eager, or any packet (its payload fields are the transport's to fill). False: full, and nothing

@@ -17,16 +17,26 @@ static void count_ranks(struct shm *shm)
     base_rt_configure(rt);
 }
 
+static struct shm_segment *neighbour_of(struct shm *shm, int node)
+{
+    for (struct shm_neighbour *neighbour = shm->neighbours; neighbour; neighbour = neighbour->next)
+        if (neighbour->node == node) return &neighbour->segment;
+    return NULL;
+}
+
 static int neighbour_open(struct shm *shm, int rank, int node, int ranks, struct shm_segment **segment)
 {
     struct ncclx_rt *rt = shm->pml->rt;
     int fd;
     int error = bootstrap_segment_of(rt, rank, &fd);
     if (error == NCCLX_ERR_UNREACHABLE || error == NCCLX_ERR_TIMEOUT)
-        return base_error_context(NCCLX_ERR_UNREACHABLE,
-                                  "rank %d is on another machine, and this version has no transport between machines",
-                                  rank);
+        return base_error_context(NCCLX_ERR_UNREACHABLE, "rank %d is on another machine", rank);
     if (error) return error;
+    *segment = neighbour_of(shm, node);
+    if (*segment) { /* it was opened while this call waited for the key */
+        close(fd);
+        return NCCLX_SUCCESS;
+    }
     struct shm_neighbour *neighbour = base_calloc(AREA_SHM, 1, sizeof *neighbour);
     if (!neighbour) return base_error(NCCLX_ERR_NO_MEM, "no memory for node %d", node);
     error = shm_segment_open(&neighbour->segment, fd, ranks, rt->job.size,
@@ -56,10 +66,8 @@ int shm_segment_of(struct shm *shm, int rank, struct shm_segment **segment, int 
     if (error) return error;
     for (*index = 0; *index < count && ranks[*index] != rank;) ++*index;
     if (*index == count) return base_error(NCCLX_ERR_BOOTSTRAP, "rank %d is not among the ranks of its node", rank);
-    for (struct shm_neighbour *neighbour = shm->neighbours; neighbour; neighbour = neighbour->next) {
-        *segment = &neighbour->segment;
-        if (neighbour->node == node) return NCCLX_SUCCESS;
-    }
+    *segment = neighbour_of(shm, node);
+    if (*segment) return NCCLX_SUCCESS;
     return neighbour_open(shm, rank, node, count, segment);
 }
 

@@ -110,7 +110,7 @@ static int shm_connect(struct pml *pml, struct pml_connection *connection)
     int index;
     if (!shm) return base_error(NCCLX_ERR_UNREACHABLE, "this rank has no shared memory");
     int error = shm_segment_of(shm, connection->rank, &segment, &index);
-    if (error) return error;
+    if (error || connection->transport) return error;
     struct shm_channel *channel = base_calloc(AREA_SHM, 1, sizeof *channel);
     if (!channel) return base_error(NCCLX_ERR_NO_MEM, "no memory for the connection to rank %d", connection->rank);
     struct ring_shared *out, *in;

@@ -92,6 +92,12 @@ tests_unit_pml_short_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_pml_short_LDFLAGS = -Wl,--wrap=base_alloc,--wrap=base_calloc
 tests_unit_pml_short_LDADD = $(UNIT_LIBS)
 
+unit_tests += tests/unit/pml_meanwhile
+tests_unit_pml_meanwhile_SOURCES = tests/unit/pml_meanwhile.c tests/unit/pml_world.c tests/unit/pml_world.h
+tests_unit_pml_meanwhile_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_pml_meanwhile_LDFLAGS = -Wl,--wrap=shm_segment_of
+tests_unit_pml_meanwhile_LDADD = $(UNIT_LIBS)
+
 unit_tests += tests/unit/pml_threads
 tests_unit_pml_threads_SOURCES = tests/unit/pml_threads.c tests/unit/pml_world.c tests/unit/pml_world.h
 tests_unit_pml_threads_CFLAGS = $(UNIT_CFLAGS)
