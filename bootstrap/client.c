@@ -126,6 +126,7 @@ static void disconnect(struct ncclx_rt *rt)
     PMIx_Finalize(NULL, 0);
     bootstrap_call_release(boot);
     bootstrap_watch_release(boot);
+    bootstrap_step_release(boot);
     bootstrap_segment_release(boot);
     bootstrap_nodes_release(boot);
     pthread_mutex_destroy(&boot->lock);
@@ -185,6 +186,7 @@ void bootstrap_leave(struct ncclx_rt *rt)
 {
     if (!rt->bootstrap) return;
     bootstrap_watch_release(rt->bootstrap);
+    bootstrap_step_release(rt->bootstrap);
     set_rank(rt->bootstrap, NULL);
     ncclx_process.client = rt->bootstrap;
     rt->bootstrap = NULL;
@@ -222,6 +224,7 @@ int bootstrap_fence(struct ncclx_rt *rt)
     if (status == PMIX_SUCCESS) {
         int error = bootstrap_call_wait(call, boot, "fence of the job", 0, &status, NULL);
         if (error) return error;
+        boot->joined |= status == PMIX_SUCCESS;
     } else {
         bootstrap_call_drop(call);
         if (status == PMIX_OPERATION_SUCCEEDED) status = PMIX_SUCCESS;

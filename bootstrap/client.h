@@ -19,6 +19,8 @@ struct bootstrap {
     int segment;         /* the node's shared memory, made by this rank; -1 */
     struct bootstrap_nodes *nodes; /* null until asked for */
     struct bootstrap_watch *watch; /* null until the first long wait */
+    struct bootstrap_step *step;   /* null: Slurm is not asked */
+    bool joined;         /* a fence of all is over */
     bool ending;         /* in the fence of the end */
 };
 
@@ -88,6 +90,10 @@ int bootstrap_segment_open(char *where, int holder, int *fd);
 
 void bootstrap_watch_start(struct bootstrap *boot);
 void bootstrap_watch_release(struct bootstrap *boot);
+/* And of other nodes, as far as Slurm tells. True: there will be something to look at. */
+bool bootstrap_step_start(struct bootstrap *boot);
+bool bootstrap_step_look(struct bootstrap *boot, uint64_t now);
+void bootstrap_step_release(struct bootstrap *boot);
 
 /* ---- Nodes ---------------------------------------------------------------------------------------------------- */
 

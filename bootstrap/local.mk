@@ -7,6 +7,7 @@ libncclx_core_la_SOURCES += \
 	bootstrap/job.c \
 	bootstrap/nodes.c \
 	bootstrap/segment.c \
+	bootstrap/step.c \
 	bootstrap/watch.c
 
 # The exchange between daemons is no part of the library that programs use.

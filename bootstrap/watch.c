@@ -5,7 +5,7 @@
  * process, and the environment of each says which rank it is. A rank that waits looks now and then whether they are
  * still there; nothing is done before the first long wait, there is no thread, and nothing is asked of the server. What
  * cannot be read (another user's processes, no /proc) is not watched. A rank that is alone on its node has nobody who
- * watches it. Under ncclxrun its daemon does all this.
+ * watches it: of that Slurm is asked (step.c). Under ncclxrun its daemon does all this.
  *
  * A rank that leaves in an orderly way is gone, too: nobody leaves before all are in the fence of the end, so only
  * those who wait there may see it, and they give it more time. */
@@ -41,6 +41,7 @@ struct bootstrap_watch {
     char *room;   /* ENVIRONMENT_MAX bytes */
     struct peer *peers; /* by index on the node */
     unsigned looks;
+    bool blind; /* nothing can be seen here, or nobody is there */
 };
 
 /* ---- What the node shows ---- */
@@ -148,11 +149,6 @@ static int look_at_children(struct bootstrap *boot)
 
 /* ---- Deaths ---- */
 
-static void stop_watching(struct bootstrap *boot)
-{
-    boot->rt->watch = NULL;
-}
-
 static bool all_known(const struct bootstrap *boot)
 {
     for (int i = 0; i < boot->rt->job.local_size; i++)
@@ -209,6 +205,7 @@ static bool begin(struct bootstrap *boot)
     struct bootstrap_watch *watch = base_calloc(AREA_BOOTSTRAP, 1, sizeof *watch);
     if (!watch) return false;
     boot->watch = watch;
+    if (boot->rt->job.local_size < 2) return false;
     watch->room = base_alloc(AREA_BOOTSTRAP, ENVIRONMENT_MAX);
     watch->peers = base_calloc(AREA_BOOTSTRAP, (size_t)boot->rt->job.local_size, sizeof *watch->peers);
     if (!watch->room || !watch->peers) return false;
@@ -216,30 +213,37 @@ static bool begin(struct bootstrap *boot)
     return watch->parent > 0;
 }
 
+static void look_at_node(struct bootstrap *boot, uint64_t now)
+{
+    int unknown = all_known(boot) ? 0 : look_at_children(boot);
+    boot->watch->blind = unknown < 0;
+    if (unknown >= 0) check_peers(boot, unknown == 0, now);
+}
+
 static void look(struct ncclx_rt *rt, uint64_t now)
 {
     struct bootstrap *boot = rt->bootstrap;
     rt->watch_ns = now + LOOK_NS;
     if (!boot->watch && !begin(boot)) {
-        stop_watching(boot);
-        return;
+        if (boot->watch) boot->watch->blind = true;
+    } else if (!boot->watch->blind) {
+        look_at_node(boot, now);
     }
-    int unknown = all_known(boot) ? 0 : look_at_children(boot);
-    if (unknown < 0) stop_watching(boot);
-    else check_peers(boot, unknown == 0, now);
+    bool elsewhere = bootstrap_step_look(boot, now);
+    if (!elsewhere && (!boot->watch || boot->watch->blind)) rt->watch = NULL;
 }
 
 void bootstrap_watch_start(struct bootstrap *boot)
 {
     struct ncclx_rt *rt = boot->rt;
-    if (rt->job.own_launcher || rt->job.local_size < 2) return;
+    if (rt->job.own_launcher || (!bootstrap_step_start(boot) && rt->job.local_size < 2)) return;
     rt->watch_ns = base_clock_ns() + LOOK_NS;
     rt->watch = look;
 }
 
 void bootstrap_watch_release(struct bootstrap *boot)
 {
-    if (boot->rt) stop_watching(boot);
+    if (boot->rt) boot->rt->watch = NULL;
     if (!boot->watch) return;
     base_free(AREA_BOOTSTRAP, boot->watch->room);
     base_free(AREA_BOOTSTRAP, boot->watch->peers);

@@ -50,6 +50,19 @@ for how in "signal-before-init 5 9" "exit-before-init 14 0" "exit-before-init 0 
     else fail "a rank that dies before a fence ends the job, without -K ($how)" "status $status" "$(cat "$scratch/err")"; fi
     is "and is named with its host, once" 1 "$(grep -c "^ncclx: rank $rank on n$((rank / 4 + 1)).* died without leaving the job" "$scratch/err")"
 done
+# Alone on its node it is missed by nobody, but Slurm knows: soon, if it has seen the rank before, or after a minute.
+alone() { # alone RANK SECONDS_OF_ITS_LIFE BOUND
+    local begin=$SECONDS
+    timeout -k 5 120 srun --mpi=pmix -N4 -n4 --ntasks-per-node=1 sh -c "[ \$SLURM_PROCID != $1 ] || { sleep $2; exit 0; }; exec $mp/life" \
+        >"$scratch/out" 2>"$scratch/err" </dev/null; status=$?
+    if [ $status -ne 0 ] && [ $status -ne 124 ] && [ $((SECONDS - begin)) -lt $3 ]; then pass "so does rank $1 that was alone on its node for $2 s"
+    else fail "so does rank $1 that was alone on its node for $2 s" "status $status after $((SECONDS - begin)) s" "$(cat "$scratch/err")"; fi
+    is "and is named with its host, too" 1 "$(grep -c "^ncclx: rank $1 on n$(($1 + 1)) died without joining the job, as Slurm says" "$scratch/err")"
+}
+alone 3 4 30
+[ -z "${NCCLX_TEST_LONG:-}" ] || alone 0 0 110
+step "one that comes late is not taken for dead" 0 -N4 -n4 --ntasks-per-node=1 sh -c '[ $SLURM_PROCID != 2 ] || sleep 5; exec '"$mp/life"
+is "and all are there" 4 "$(grep -c 'of 4$' <<<"$out")"
 for how in "signal 7 9" "exit 8 0"; do
     timeout -k 5 60 srun --mpi=pmix -N4 -n16 --ntasks-per-node=4 "$mp/life" $how >"$scratch/out" 2>"$scratch/err" </dev/null; status=$?
     if [ $status -ne 0 ] && [ $status -ne 124 ]; then pass "and so does one that dies after it ($how)"
