@@ -34,7 +34,16 @@ step "conjugate gradients of four ranks on two nodes" 0 -N2 -n4 --ntasks-per-nod
 like "are one job of four" "ranks +4"$'\n' "$out"
 is "with one result" 1 "$(grep -c '^residual' <<<"$out")"
 like "that is right" "residual +[0-9.]+e-1[0-9] " "$out"
-unset NCCLX_SPIN
+
+# Shared memory is forbidden: sockets between nodes.
+export NCCLX_TRANSPORTS=tcp
+step "messages between four nodes by sockets" 0 -N4 -n4 "$mp/p2p"
+step "collectives" 0 -N4 -n4 "$mp/coll"
+step "windows" 0 -N4 -n4 "$mp/window" signal 100
+is "all took part" "ok 4" "$out"
+NCCLX_LOG=info step "epochs of windows" 0 -N4 -n4 "$mp/window_epochs" groups 3
+like "by sockets" 'tcp: info: connected to rank' "$err"
+unset NCCLX_SPIN NCCLX_TRANSPORTS
 
 # srun's own status is not always that of the rank that failed first.
 for how in "exit 1 9" "signal 3 9" "exit-before-init 1 9"; do

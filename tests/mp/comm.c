@@ -123,7 +123,15 @@ static void splits_of_splits(void)
     OK(ncclx_comm_free(&comm));
 }
 
-/* On one machine all ranks are on one node, and so in one of everything larger. */
+/* As COMM_WORLD says; who is at an unknown distance counts as one in the zone. */
+static int distance_of(int peer)
+{
+    int distance;
+    OK(ncclx_comm_remote_class(NCCLX_COMM_WORLD, peer, &distance));
+    return distance == NCCLX_DISTANCE_UNKNOWN ? NCCLX_DISTANCE_ZONE : distance;
+}
+
+/* Whoever is as near as that is in one part, here in the reverse order of ranks. */
 static void splits_by_place(void)
 {
     static const int types[] = {NCCLX_SPLIT_NODE, NCCLX_SPLIT_RACK, NCCLX_SPLIT_ZONE, NCCLX_SPLIT_BUILDING};
@@ -133,11 +141,15 @@ static void splits_by_place(void)
         OK(ncclx_comm_split_type(NCCLX_COMM_WORLD, types[i], size - rank, &part));
         OK(ncclx_comm_rank(part, &me));
         OK(ncclx_comm_size(part, &count));
-        CHECK(me == count - 1 - rank && count == size);
-        for (int peer = 0; peer < count; peer++) {
-            OK(ncclx_comm_remote_class(part, peer, &distance));
-            CHECK(distance == (peer == me ? NCCLX_DISTANCE_SELF : NCCLX_DISTANCE_NODE));
+        int members = 0;
+        for (int peer = size - 1; peer >= 0; peer--) {
+            if (distance_of(peer) > types[i]) continue;
+            CHECK(peer != rank || me == members);
+            OK(ncclx_comm_remote_class(part, members, &distance));
+            CHECK((distance == NCCLX_DISTANCE_UNKNOWN ? NCCLX_DISTANCE_ZONE : distance) == distance_of(peer));
+            members++;
         }
+        CHECK(count == members);
         use(part);
         OK(ncclx_comm_free(&part));
     }
