@@ -22,6 +22,9 @@
 #define SERVER_PARENT (-1)                              /* a link; children are 0, 1, ... in the order of positions */
 #define SERVER_MAX_MESSAGE (((size_t)16 << 20) + 65536) /* longest for a neighbour */
 
+/* Of larger jobs libpmix, and who asks it by PMIx_Resolve_nodes, is told this node's map only, and each rank's host. */
+#define SERVER_MAP_NODES 1024
+
 struct server;
 
 struct server_options {

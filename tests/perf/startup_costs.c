@@ -1,7 +1,11 @@
 /* startup_costs.c - measures what the parts of a job's start cost on this machine, for the model in
  * tests/sim/startup_scale.c: prints NAME=NANOSECONDS lines, which that program takes as arguments.
  *
- *     tests/perf/startup_costs >costs && tests/sim/startup_scale $(grep = costs)
+ *     tests/perf/startup_costs >costs && tests/sim/startup_scale $(grep -v "^#" costs)
+ *     tests/perf/startup_costs NODES LAUNCHER PROGRAM...
+ *
+ * The second form also runs a real job of 16 and one of 64 ranks: what one rank more costs in all, with its share of
+ * the daemon's work, from exec to exit.
  *
  * The real functions are measured: libpmix through launcher/server, launch orders through launcher/message, frames
  * through launcher/link over a socket pair, records through bootstrap/oob. Lines with # are for people: how the
@@ -129,14 +133,59 @@ static void ignore_send(void *arg, int link, const void *data, size_t bytes)
 
 struct sample {
     double init, registration;
+    double first_client; /* what it costs the server that the first one connects */
+    double client;       /* CPU time of a later one, until PMIx_Init returns */
+    double vforked;      /* what the server's thread waits for that one to be another program */
     long kib;
 };
+
+/* This program again, as rank `rank` of the job, which writes its CPU time to `fd`. Returns what the server used. */
+static double run_client(const struct job *job, int rank, int fd, double *vforked)
+{
+    pmix_proc_t proc;
+    char **environment = NULL, number[16];
+    PMIX_LOAD_PROCID(&proc, job->name, (pmix_rank_t)rank);
+    if (PMIx_server_setup_fork(&proc, &environment) != PMIX_SUCCESS) fail("a rank's environment");
+    for (char **entry = environment; *entry; entry++) putenv(*entry);
+    snprintf(number, sizeof number, "%d", fd);
+    double start = cpu(), begin = now();
+    pid_t child = vfork(); /* without a copy of the server's page tables */
+    if (child == 0) {
+        execl("/proc/self/exe", "startup_costs", "--client", number, (char *)NULL);
+        _exit(127);
+    }
+    *vforked = now() - begin;
+    int status;
+    waitpid(child, &status, 0);
+    if (status) fail("a rank");
+    return cpu() - start;
+}
+
+static int be_client(int fd)
+{
+    pmix_proc_t self;
+    if (PMIx_Init(&self, NULL, 0) != PMIX_SUCCESS) return 1;
+    double used = cpu();
+    return write(fd, &used, sizeof used) != sizeof used || PMIx_Finalize(NULL, 0) != PMIX_SUCCESS;
+}
+
+static void measure_clients(struct sample *sample, const struct job *job)
+{
+    int ends[2];
+    double first;
+    if (pipe(ends)) fail("pipe");
+    sample->first_client = run_client(job, 0, ends[1], &sample->vforked);
+    sample->first_client -= run_client(job, 1, ends[1], &sample->vforked); /* what every one costs */
+    if (read(ends[0], &first, sizeof first) != sizeof first ||
+        read(ends[0], &sample->client, sizeof sample->client) != sizeof sample->client)
+        fail("a rank's figures");
+}
 
 /* A process of its own starts a server for one rank, and registers one job more. */
 static struct sample measure_server(int nodes, int each)
 {
     static const struct server_events events = {.aborted = ignore_abort, .logged = ignore_text, .send = ignore_send};
-    struct sample sample = {0, 0, 0};
+    struct sample sample = {.kib = 0};
     int ends[2];
     if (pipe(ends)) fail("pipe");
     pid_t child = fork();
@@ -158,6 +207,7 @@ static struct sample measure_server(int nodes, int each)
         if (server_register_job(&options)) fail("the registration");
         sample.registration = cpu() - start;
         sample.kib = memory_kib() - before;
+        if (job.launch.rank_count > 1 && each > 1) measure_clients(&sample, &job);
         if (write(ends[1], &sample, sizeof sample) != sizeof sample) fail("pipe");
         char command[128];
         snprintf(command, sizeof command, "rm -rf %s", scratch);
@@ -177,29 +227,43 @@ static struct sample best_server(int nodes, int each)
         struct sample sample = measure_server(nodes, each);
         if (sample.init < best.init) best.init = sample.init;
         if (sample.registration < best.registration) best.registration = sample.registration;
+        if (sample.first_client < best.first_client) best.first_client = sample.first_client;
+        if (sample.client < best.client) best.client = sample.client;
+        if (sample.vforked < best.vforked) best.vforked = sample.vforked;
     }
     return best;
 }
 
+static struct sample show_server(int nodes, int each)
+{
+    struct sample sample = best_server(nodes, each);
+    printf("# %5d %6d %10.2f %10ld %10.2f %10.2f\n", nodes, nodes * each, sample.registration * 1e3, sample.kib,
+           sample.first_client * 1e3, sample.client * 1e3);
+    return sample;
+}
+
+/* A map is linear enough up to its largest. */
 static void measure_pmix(int most_nodes)
 {
-    struct sample one = best_server(1, 1), eight = best_server(1, 8), more = best_server(1, 64);
-    double client = (more.registration - eight.registration) / 56;
-    printf("# nodes  ranks  registration ms  memory KiB\n");
-    for (int nodes = 16; nodes < most_nodes; nodes *= 8) {
-        struct sample sample = best_server(nodes, RANKS_A_NODE);
-        printf("# %5d %6d %10.2f %10ld\n", nodes, nodes * RANKS_A_NODE, sample.registration * 1e3, sample.kib);
-    }
-    struct sample large = best_server(most_nodes, RANKS_A_NODE), thin = best_server(most_nodes, 1);
-    printf("# %5d %6d %10.2f %10ld\n", most_nodes, most_nodes * RANKS_A_NODE, large.registration * 1e3, large.kib);
-    printf("# %5d %6d %10.2f %10ld\n", most_nodes, most_nodes, thin.registration * 1e3, thin.kib);
-    double rank = (large.registration - thin.registration) / ((RANKS_A_NODE - 1.0) * most_nodes);
-    double node = (thin.registration - one.registration) / most_nodes - rank;
+    const int mapped = SERVER_MAP_NODES;
+    const double mapped_ranks = (double)mapped * RANKS_A_NODE, most_ranks = (double)most_nodes * RANKS_A_NODE;
+    printf("# nodes  ranks  registration ms  memory KiB  first client ms  client ms\n");
+    struct sample one = best_server(1, 1), eight = show_server(1, RANKS_A_NODE), more = show_server(1, 64);
+    struct sample large = show_server(mapped, RANKS_A_NODE), thin = best_server(mapped, 1);
+    struct sample most = show_server(most_nodes, RANKS_A_NODE);
+    double client = (more.registration - eight.registration) / (64 - RANKS_A_NODE);
+    double rank = (large.registration - thin.registration) / (mapped_ranks - mapped);
     print_cost("server_init", one.init - one.registration);
     print_cost("register_fixed", one.registration - client);
     print_cost("register_client", client);
     print_cost("register_rank", rank);
-    print_cost("register_node", node);
+    print_cost("register_node", (thin.registration - one.registration) / mapped - rank);
+    print_cost("register_far", (most.registration - one.registration) / most_ranks);
+    print_cost("fork_rank", eight.vforked);
+    print_cost("rank_init", eight.client);
+    print_cost("first_client_rank", (most.first_client - eight.first_client) / most_ranks);
+    print_cost("rank_init_node", (large.client - eight.client) / mapped);
+    print_cost("rank_init_far", (most.client - eight.client) / most_ranks);
 }
 
 /* ---- Launch orders ---- */
@@ -387,6 +451,15 @@ static double run_process(char *const argv[], double *forked)
     return now() - start;
 }
 
+/* A daemon before it greets: a program is run, and the topology discovered. */
+static void measure_daemon(double program)
+{
+    struct cpus cpus;
+    double start = now();
+    if (cpus_discover(&cpus)) fail("the topology");
+    print_cost("daemon_start", program + now() - start);
+}
+
 static void measure_fork(void)
 {
     static char *const argv[] = {(char *)(uintptr_t) "/bin/true", NULL};
@@ -398,16 +471,50 @@ static void measure_fork(void)
     }
     printf("# fork takes %.0f us of the parent, an empty program %.0f us in all\n", best_fork * 1e6, best * 1e6);
     print_cost("agent_fork", best_fork);
+    measure_daemon(best);
+}
+
+static double children_cpu(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_CHILDREN, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+/* CPU time of a whole job, the least of some. */
+static double run_job(int ranks, char *const command[])
+{
+    char number[16], *argv[64] = {command[0], (char *)(uintptr_t) "-n", number};
+    double best = 1e9, forked;
+    snprintf(number, sizeof number, "%d", ranks);
+    for (int i = 1; command[i] && i < 60; i++) argv[i + 2] = command[i];
+    for (int i = 0; i < ROUNDS; i++) {
+        double before = children_cpu();
+        run_process(argv, &forked);
+        if (children_cpu() - before < best) best = children_cpu() - before;
+    }
+    return best;
+}
+
+static void measure_job(char *const command[])
+{
+    double few = run_job(16, command), many = run_job(64, command);
+    printf("# jobs of 16 and 64 ranks use %.0f and %.0f ms of CPU\n", few * 1e3, many * 1e3);
+    print_cost("rank_init_more", (many - few) / 48);
 }
 
 int main(int argc, char **argv)
 {
-    int nodes = argc > 1 ? atoi(argv[1]) : 8192;
+    if (argc == 3 && !strcmp(argv[1], "--client")) return be_client(atoi(argv[2]));
+    setenv("PMIX_MCA_psec", "native", 1);         /* as ncclxrun does */
+    int nodes = argc > 1 ? atoi(argv[1]) : 12288; /* more than are mapped */
     measure_fork();
     measure_messages();
     measure_bytes();
     measure_connections();
     measure_order(nodes);
     measure_pmix(nodes);
+    if (argc > 3) measure_job(argv + 2);
     return 0;
 }

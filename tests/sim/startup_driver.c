@@ -2,6 +2,7 @@
  * order to launch, ranks, and the end. */
 #include "tests/sim/startup_private.h"
 
+#include "launcher/server.h"
 #include "launcher/tree_private.h"
 
 #include <stdio.h>
@@ -201,10 +202,21 @@ static void rank_arrives(struct sim *sim, void *context, uint64_t a, uint64_t b)
     proc_post(context, rank_calls_fence, NULL, 0);
 }
 
+/* From a rank's exec until it calls the fence, with a core for each; none goes on before the server has laid out what
+ * all read. */
+static uint64_t init_time(const struct world *world)
+{
+    const struct world_costs *costs = &world->setup.costs;
+    uint64_t ranks = (uint64_t)world->ranks, nodes = (uint64_t)world->setup.shape.count;
+    uint64_t read = nodes > SERVER_MAP_NODES ? costs->rank_init_far * ranks : costs->rank_init_node * nodes;
+    return costs->rank_init + costs->first_client_rank * ranks + read;
+}
+
 static void start_ranks(struct proc *proc)
 {
     struct world *world = proc->world;
     const struct world_costs *costs = &world->setup.costs;
+    uint64_t init = init_time(world);
     int ranks = local_ranks(proc), cores = world->setup.cores ? world->setup.cores : 1;
     uint64_t share = costs->rank_init_more * (uint64_t)(ranks > cores ? (ranks - 1) / cores : 0);
     proc->waiting = ranks;
@@ -212,8 +224,8 @@ static void start_ranks(struct proc *proc)
     for (int i = 0; i < ranks; i++) {
         proc_spend(proc, costs->fork_rank);
         uint64_t forked = proc->busy_until > now_of(proc) ? proc->busy_until - now_of(proc) : 0;
-        sim_after(sim_of(proc), forked + costs->rank_init + share + world_chance(world, 0, 20 * MILLISECOND),
-                  rank_arrives, proc, 0, 0);
+        sim_after(sim_of(proc), forked + init + share + world_chance(world, 0, 20 * MILLISECOND), rank_arrives, proc, 0,
+                  0);
     }
     latest(&world->times.forked, proc);
 }
@@ -247,10 +259,10 @@ static void launch(struct proc *proc)
     for (int link = 0; link < proc->child_count; link++)
         if (!tree_is_open(proc->tree, link)) demand(proc, kvx_link_lost(proc->kvx, link));
     if (proc->ending) return;
-    proc_spend(proc, costs->order_rank * (uint64_t)world->ranks + costs->server_init + costs->register_fixed +
-                         costs->register_rank * (uint64_t)world->ranks +
-                         costs->register_node * (uint64_t)world->setup.shape.count +
-                         costs->register_pair * (uint64_t)world->setup.shape.count * (uint64_t)world->ranks +
+    uint64_t ranks = (uint64_t)world->ranks, nodes = (uint64_t)world->setup.shape.count;
+    uint64_t each = nodes > SERVER_MAP_NODES ? costs->register_far * ranks
+                                             : costs->register_rank * ranks + costs->register_node * nodes;
+    proc_spend(proc, costs->order_rank * ranks + costs->server_init + costs->register_fixed + each +
                          costs->register_client * (uint64_t)local_ranks(proc));
     latest(&world->times.registered, proc);
     start_ranks(proc);

@@ -2,13 +2,18 @@
  * (startup_world.h), costs that were measured, and links of 5 to 150 microseconds by distance.
  *
  * The model. A node is a daemon that does one thing after another, and ranks that initialise side by side as far as
- * there are cores. Nodes of one rack are 5 us apart, of one zone 35, of one building 75, others 150 (FACTS of the
- * published fabric: 1 / 7 / 15 / 30). The phases, of which each ends when the last daemon has done it: up        every
- * daemon runs and is connected       (depth of the tree x agent, start of ncclxd, handshake) ready     the front has
- * heard of all               (descriptions, merged, one message a daemon) launch    every daemon has its order (the
- * order, down the tree: 24 bytes a rank) register  libpmix has started and knows the job    (largest for jobs of many
- * nodes, unless libpmix is told less) fork      the ranks are forked fence     they have initialised, and the fence
- * without data is over cards     the first rank of each node has fetched the cards of log2(nodes) others (direct modex)
+ * there are cores. Nodes of one rack are 5 us apart, of one zone 35, of one building 75, others 150. The phases, of
+ * which each ends when the last daemon has done it:
+ *
+ *     up        every daemon runs and is connected: the depth of the tree x (agent, start of ncclxd, handshake)
+ *     ready     the front has heard of all: descriptions, merged, one message a daemon
+ *     launch    every daemon has its order, which comes down the tree: 24 bytes a rank
+ *     register  libpmix has started and knows the job
+ *     fork      the ranks are forked
+ *     fence     they have initialised, and the fence without data is over; before the first of a node, libpmix lays out
+ *               what all of them read
+ *     cards     the first rank of each node has fetched the cards of log2(nodes) others (direct modex)
+ *
  * Asserted: steps (the longest chain of messages until the fence is over) grow with the depth of the tree, messages and
  * bytes of the busiest place with the ranks, connections stay radix + 1. Times are printed, never asserted.
  *
@@ -31,26 +36,29 @@
 #define RANKS_A_NODE 8
 
 /* Measured by tests/perf/startup_costs on one core of a server of 2022, Debian 12, libpmix 4.2.2; assumed: agent.
- * libpmix looks for each node in a list, once and again for its ranks: register_pair, for each pair of a node and a
- * rank of the job, is what remains of 13 s for 98,304 ranks on 12,288 nodes (and too much for small jobs). */
-static struct world_costs costs = {.agent_fork = 117 * MICROSECOND,
+ * rank_init_more is all that a rank and its daemon compute from exec to exit: with more ranks than cores that is what
+ * a start waits for. */
+static struct world_costs costs = {.agent_fork = 119 * MICROSECOND,
                                    .agent = 200 * MILLISECOND,
-                                   .daemon_start = 15 * MILLISECOND,
-                                   .accept = 195 * MICROSECOND,
-                                   .connect = 195 * MICROSECOND,
-                                   .receive = 9100,
-                                   .send = 6100,
-                                   .kilobyte = 1650,
-                                   .order_rank = 90,
-                                   .server_init = 4800 * MICROSECOND,
-                                   .register_fixed = 190 * MICROSECOND,
-                                   .register_rank = 890,
-                                   .register_node = 1240,
-                                   .register_pair = 10,
-                                   .register_client = 28 * MICROSECOND,
-                                   .fork_rank = 250 * MICROSECOND,
-                                   .rank_init = 6 * MILLISECOND,
-                                   .rank_init_more = 3 * MILLISECOND,
+                                   .daemon_start = 2750 * MICROSECOND,
+                                   .accept = 207 * MICROSECOND,
+                                   .connect = 207 * MICROSECOND,
+                                   .receive = 10600,
+                                   .send = 7100,
+                                   .kilobyte = 1720,
+                                   .order_rank = 88,
+                                   .server_init = 4100 * MICROSECOND,
+                                   .register_fixed = 177 * MICROSECOND,
+                                   .register_rank = 3670,
+                                   .register_node = 32400,
+                                   .register_far = 8930,
+                                   .register_client = 18 * MICROSECOND,
+                                   .first_client_rank = 15130,
+                                   .fork_rank = 190 * MICROSECOND,
+                                   .rank_init = 5480 * MICROSECOND,
+                                   .rank_init_node = 6620,
+                                   .rank_init_far = 80,
+                                   .rank_init_more = 9800 * MICROSECOND,
                                    .upcall = 30 * MICROSECOND};
 
 static int radix = 32, cores = 8, once, only_nodes, only_ranks, cards = -1;
@@ -211,7 +219,10 @@ static bool set(const char *argument)
                                        {"register_fixed", &costs.register_fixed, NULL},
                                        {"register_rank", &costs.register_rank, NULL},
                                        {"register_node", &costs.register_node, NULL},
-                                       {"register_pair", &costs.register_pair, NULL},
+                                       {"register_far", &costs.register_far, NULL},
+                                       {"first_client_rank", &costs.first_client_rank, NULL},
+                                       {"rank_init_node", &costs.rank_init_node, NULL},
+                                       {"rank_init_far", &costs.rank_init_far, NULL},
                                        {"register_client", &costs.register_client, NULL},
                                        {"fork_rank", &costs.fork_rank, NULL},
                                        {"rank_init", &costs.rank_init, NULL},

@@ -41,10 +41,13 @@ struct world_costs {
     uint64_t order_rank;                                   /* reading the launch order: for each rank of the job */
     uint64_t server_init;                                  /* PMIx_server_init */
     uint64_t register_fixed, register_rank, register_node; /* PMIx_server_register_nspace */
-    uint64_t register_pair;                                /* of a node and a rank */
+    uint64_t register_far;                                 /* for each rank instead, of a job that is not mapped */
     uint64_t register_client;                              /* for each rank of the node */
+    uint64_t first_client_rank;                            /* as the first rank connects: for each of the job */
     uint64_t fork_rank;                                    /* for each rank of the node */
     uint64_t rank_init;                                    /* from exec until the rank calls the fence, elapsed */
+    uint64_t rank_init_node;                               /* for each node of the map: a rank reads it */
+    uint64_t rank_init_far;                                /* for each rank instead, of a job that is not mapped */
     uint64_t rank_init_more; /* for each rank beyond the first that shares a core with it */
     uint64_t upcall;         /* the daemon, for each call of a local rank and its answer */
 };

@@ -147,6 +147,10 @@ tests_unit_launcher_message_SOURCES = tests/unit/launcher_message.c
 tests_unit_launcher_message_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_launcher_message_LDADD = launcher/liblauncher.la $(UNIT_LIBS)
 
+unit_tests += tests/unit/server_large
+tests_unit_server_large_SOURCES = tests/unit/server_large.c launcher/cpus.c launcher/cpus.h launcher/server.h $(server_sources)
+tests_unit_server_large_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_server_large_LDADD = launcher/liblauncher.la bootstrap/libkvx.la $(UNIT_LIBS) $(EVENT_LIBS)
 unit_tests += tests/unit/server_exchange
 tests_unit_server_exchange_SOURCES = tests/unit/server_exchange.c launcher/server_calls.h \
 	launcher/server_exchange.c launcher/server_modex.c launcher/server_names.c
