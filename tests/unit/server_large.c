@@ -139,8 +139,8 @@ static void far_ranks_are_known(void **state)
     static const struct server_events events = {
         .aborted = on_abort, .logged = on_text, .trouble = NULL, .failed = NULL, .send = on_send};
     static struct message_launch launch;
-    struct server *server;
-    struct cpus cpus;
+    static struct cpus cpus; /* as the server, until the process ends */
+    static struct server *server;
     char scratch[64], command[96];
     (void)state;
     setenv("PMIX_MCA_psec", "native", 1);
