@@ -9,7 +9,7 @@ dist_man_MANS += \
     man/ncclx_probe.3 man/ncclx_send.3 man/ncclx_start.3 man/ncclx_type.3 man/ncclx_version.3 man/ncclx_wait.3 \
     man/ncclx_win_accumulate.3 man/ncclx_win_create.3 man/ncclx_win_fence.3 man/ncclx_win_lock.3 man/ncclx_win_plan.3 man/ncclx_win_post.3 \
     man/ncclx_win_put.3 man/ncclx_win_shared_query.3 man/ncclx_win_signal.3 man/ncclx_wtime.3 \
-    man/ncclx.7 man/ncclx_coll.7 man/ncclx_env.7 man/ncclx_win.7
+    man/ncclx.7 man/ncclx_coll.7 man/ncclx_env.7 man/ncclx_startup.7 man/ncclx_win.7
 
 # Prints "SECTION PAGE NAME" for each further name of each page.
 man_aliases = for page in $(dist_man_MANS); do \

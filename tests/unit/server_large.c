@@ -44,6 +44,14 @@ static void check_host(int rank, int node)
     PMIX_VALUE_RELEASE(value);
 }
 
+static void check_peers(const char *host, int status, size_t expected)
+{
+    pmix_proc_t *procs = NULL;
+    size_t count = 0;
+    CHECK(PMIx_Resolve_peers(host, rt.job.id, &procs, &count) == status && count == expected);
+    PMIX_PROC_FREE(procs, count);
+}
+
 static void check_number(const char *key, uint64_t expected)
 {
     pmix_value_t *value = NULL;
@@ -68,6 +76,8 @@ static int be_rank(int rank)
     check_number(PMIX_UNIV_SIZE, NODES * EACH);
     check_number(PMIX_NUM_NODES, NODES);
     check_number(PMIX_LOCAL_SIZE, EACH);
+    check_peers("node00700", PMIX_SUCCESS, EACH);
+    check_peers("node00701", PMIX_ERR_NOT_FOUND, 0); /* at once */
     CHECK(!bootstrap_node_of(&rt, rank, &mine) && !bootstrap_node_of(&rt, far, &node) && node != mine);
     CHECK(!bootstrap_node_ranks(&rt, far, &ranks, &count));
     CHECK(count == EACH && ranks[0] == far - 1 && ranks[1] == far);
