@@ -15,6 +15,8 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define SILENT (-1)
 #define CUT_SHORT (-2) /* by the end of all tries */
+/* Who has published a card listens as long as it lives: after so many rounds in which all addresses refused, it does not. */
+#define REFUSED_ROUNDS 2
 
 /* ---- Addresses ---- */
 
@@ -106,18 +108,19 @@ static void describe_trouble(const struct trouble *trouble, char *text, size_t r
 }
 
 /* Every address with its trouble, as far as there is room. */
-static void give_up(struct oob *oob, struct search *search)
+static void give_up(struct oob *oob, struct search *search, bool gone)
 {
     char name[32];
+    int used;
     struct oob_event *event = add_result(oob, search, OOB_FAILED);
     if (!event) {
         search->tries.state = TRIES_READY; /* gives up again at the next dispatch */
         return;
     }
     name_peer(search->peer, name, sizeof name);
-    event->code = NCCLX_ERR_TIMEOUT;
-    int used =
-        snprintf(event->text, sizeof event->text, "%s could not be reached within %u ms", name, search->limit_ms);
+    event->code = gone ? NCCLX_ERR_PROC_FAILED : NCCLX_ERR_TIMEOUT;
+    if (gone) used = snprintf(event->text, sizeof event->text, "%s does not listen any more", name);
+    else used = snprintf(event->text, sizeof event->text, "%s could not be reached within %u ms", name, search->limit_ms);
     for (size_t i = 0; i < search->tries.count && used >= 0 && (size_t)used < sizeof event->text; i++) {
         char address[OOB_ADDRESS_TEXT], what[128];
         describe_trouble(&search->troubles[i], what, sizeof what);
@@ -154,9 +157,31 @@ static void shut(struct search *search, int error)
     search->open = false;
 }
 
+/* Families that this host does not have say nothing about the peer. */
+static bool is_refusal(int error)
+{
+    return error == ECONNREFUSED || error == EAFNOSUPPORT || error == ENETUNREACH || error == EADDRNOTAVAIL;
+}
+
+static void count_refusals(struct search *search, int error)
+{
+    search->heard = search->heard || !is_refusal(error);
+    if (search->trying + 1 < search->tries.count) return;
+    search->refused_rounds = search->heard ? 0 : search->refused_rounds + 1;
+    search->heard = false;
+}
+
+static bool is_gone(const struct oob *oob, const struct search *search)
+{
+    bool refused = false;
+    for (size_t i = 0; i < search->tries.count; i++) refused = refused || search->troubles[i].error == ECONNREFUSED;
+    return refused && search->refused_rounds >= REFUSED_ROUNDS && oob->self.trust == OOB_CARDS;
+}
+
 static void try_failed(struct oob *oob, struct search *search, int error)
 {
     shut(search, error);
+    count_refusals(search, error);
     tries_failed(&search->tries, oob->now);
 }
 
@@ -224,6 +249,10 @@ void search_ready(struct oob *oob, struct search *search)
 static void step(struct oob *oob, struct search *search)
 {
     for (;;) {
+        if (is_gone(oob, search)) {
+            give_up(oob, search, true);
+            return;
+        }
         enum tries_action action = tries_step(&search->tries, oob->now);
         if (action == TRIES_WAIT) return;
         if (action == TRIES_OPEN) {
@@ -231,8 +260,11 @@ static void step(struct oob *oob, struct search *search)
             continue;
         }
         shut(search, action == TRIES_CLOSE ? SILENT : CUT_SHORT);
-        if (action == TRIES_CLOSE) continue;
-        give_up(oob, search);
+        if (action == TRIES_CLOSE) {
+            count_refusals(search, SILENT);
+            continue;
+        }
+        give_up(oob, search, false);
         return;
     }
 }

@@ -59,6 +59,8 @@ struct search {
     struct trouble troubles[OOB_MAX_ADDRESSES];
     bool open;
     size_t trying; /* the address that is */
+    bool heard;             /* in this round somebody did something else than refuse */
+    unsigned refused_rounds; /* the last so many rounds were nothing but refusals */
     struct line line;
 };
 

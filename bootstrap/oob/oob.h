@@ -127,8 +127,8 @@ int oob_addresses(const struct oob *oob, const struct oob_address *towards, stru
 /* ---- Connecting ---- */
 
 /* Tries the addresses in turn (those that this host has, too, last), over and over with growing pauses, each time with
- * a fresh socket, until the one who answers has proven to be position `peer`, or limit_ms have passed (0: 30 s). The
- * tag, of the user's choosing, is told to the other end. peer_key: for OOB_CARDS. The id comes back with the one event
+ * a fresh socket, until the one who answers has proven to be position `peer`, or limit_ms have passed (0: 30 s), or,
+ * with OOB_CARDS, nobody listens at any address any more: who has given a card out listens as long as it lives. The tag, of the user's choosing, is told to the other end. peer_key: for OOB_CARDS. The id comes back with the one event
  * that ends it. */
 int oob_connect(struct oob *oob, uint32_t peer, const unsigned char *peer_key, const struct oob_addresses *addresses,
                 uint64_t tag, uint32_t limit_ms, uint64_t now, uint64_t *id);
@@ -139,8 +139,8 @@ void oob_cancel(struct oob *oob, uint64_t id);
 
 enum oob_event_kind {
     OOB_CONNECTED, /* id, peer, tag, fd, keys */
-    OOB_FAILED, /* id, peer, tag, code, text: NCCLX_ERR_TIMEOUT, or NCCLX_ERR_UNREACHABLE at once when the other end has
-                 * proven to be of the job, but is of another version */
+    OOB_FAILED, /* id, peer, tag, code, text: NCCLX_ERR_TIMEOUT; NCCLX_ERR_UNREACHABLE at once when the other end has
+                 * proven to be of the job, but is of another version; NCCLX_ERR_PROC_FAILED when it is gone */
     OOB_ACCEPTED, /* peer, tag, fd, keys */
     OOB_WANT_KEY  /* (OOB_CARDS) id, peer: somebody says to be this peer; answer with oob_give_key */
 };

@@ -15,6 +15,8 @@
 #define OPEN_LOOK_NS UINT64_C(200000)
 /* How long the end waits for peers to say that they have all they need. */
 #define BYE_NS UINT64_C(1000000000)
+/* Between two tries to connect: two that are refused in a row tell that a peer is gone, which is to be known soon. */
+#define PAUSE_MOST_MS 300
 
 /* ---- Watching sockets ---- */
 
@@ -57,7 +59,7 @@ static int listen_here(struct tcp *tcp)
     struct ncclx_rt *rt = tcp->pml->rt;
     struct oob_identity identity = {
         .job = rt->job.id, .position = (uint32_t)rt->job.rank, .positions = (uint32_t)rt->job.size, .trust = OOB_CARDS};
-    struct oob_options options = {.say = say};
+    struct oob_options options = {.say = say, .pause_most_ms = PAUSE_MOST_MS};
     struct tcp_card card;
     int error = oob_key_pair(identity.public_key, identity.private_key);
     if (!error) error = oob_create(&identity, &options, &tcp->oob);

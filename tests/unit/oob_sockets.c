@@ -618,6 +618,38 @@ static void test_cards(void **state)
     assert_int_equal(acceptor.event_count, 0);
 }
 
+/* Who has given its card out, and does not listen, is gone; who is silent is not. */
+static void test_gone(void **state)
+{
+    static struct end acceptor, connector;
+    (void)state;
+    for (int i = 0; i < 2; i++) assert_int_equal(oob_key_pair(card_keys[i][0], card_keys[i][1]), NCCLX_SUCCESS);
+    struct oob_identity zero = card_identity(0), one = card_identity(1);
+    const struct oob_options options = {.pause_most_ms = 300};
+    uint64_t id;
+    open_listening(&acceptor, &zero, NULL);
+    struct oob_addresses addresses = world_addresses(&acceptor, family);
+    struct oob_address silent = world_loopback(family, 0);
+    int listening = world_listening(silent);
+    world_open(&world, &connector, &one, &options);
+    assert_int_equal(oob_connect(connector.oob, 0, card_keys[0][0], &addresses, 77, 0, world.now, &id), NCCLX_SUCCESS);
+    oob_dispatch(connector.oob, world.now); /* connects, and is not answered */
+    oob_listen_end(acceptor.oob);
+    addresses.list[0].port = world_bound_port(listening);
+    assert_int_equal(oob_connect(connector.oob, 0, card_keys[0][0], &addresses, 78, 0, world.now, &id), NCCLX_SUCCESS);
+    world_pass(&world, 1000);
+    assert_int_equal(connector.event_count, 1);
+    assert_int_equal(connector.events[0].kind, OOB_FAILED);
+    assert_int_equal(connector.events[0].tag, 77);
+    assert_int_equal(connector.events[0].code, NCCLX_ERR_PROC_FAILED);
+    assert_non_null(strstr(connector.events[0].text, "number 0 of the job does not listen any more: "));
+    close(listening);
+    world_pass(&world, 20000); /* the longest try, and two that are refused */
+    assert_int_equal(connector.event_count, 2);
+    assert_int_equal(connector.events[1].tag, 78);
+    assert_int_equal(connector.events[1].code, NCCLX_ERR_PROC_FAILED);
+}
+
 /* The key comes late, when the one who waited for it has gone. */
 static void test_late_key(void **state)
 {
@@ -671,7 +703,7 @@ int main(void)
         BOTH(test_refusals),    BOTH(test_replay),     BOTH(test_crowd),         BOTH(test_few_descriptors),
         BOTH(test_wrong_hosts), BOTH(test_nobody),     BOTH(test_late_listener), BOTH(test_cancel),
         BOTH(test_many),        BOTH(test_port_range), BOTH(test_networks),      BOTH(test_cards),
-        BOTH(test_late_key),
+        BOTH(test_late_key),    BOTH(test_gone),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, load, NULL);
