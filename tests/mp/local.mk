@@ -17,6 +17,10 @@ mp_programs += tests/mp/comm
 tests_mp_comm_SOURCES = tests/mp/comm.c tests/mp/check.h
 tests_mp_comm_LDADD = $(MP_LIBS)
 
+mp_programs += tests/mp/death
+tests_mp_death_SOURCES = tests/mp/death.c tests/mp/check.h
+tests_mp_death_LDADD = $(MP_LIBS)
+
 mp_programs += tests/mp/deadline
 tests_mp_deadline_SOURCES = tests/mp/deadline.c tests/mp/check.h
 tests_mp_deadline_LDADD = $(MP_LIBS)
