@@ -34,10 +34,9 @@ victims() {
 there_or_gone() { [ -n "$(victims launcher)" ] || gone; } # a short job may be over before anybody has looked
 # one: a launch, a kill, the end. Prints what is wrong.
 one() {
-    local program placement more victim how status pids pid killed= wants
+    local program placement victim how status pids pid killed= wants
     pick placement "${placements[@]}"
-    more=(); [[ $placement = *,* ]] || more=(life "life receive 1")
-    pick program "exchange hello" "exchange keys 1000" "exchange collect 100000" "exchange wait 1" "exchange wait 3" "sleep 1000" "${more[@]}"
+    pick program "exchange hello" "exchange keys 1000" "exchange collect 100000" "exchange wait 1" "exchange wait 3" "sleep 1000" life "life receive 1"
     pick victim rank rank daemon daemon daemons launcher rank+rank daemon+rank launcher+daemon launcher+daemons nobody
     # shellcheck disable=SC2086 # lists of words
     case $program in
