@@ -12,13 +12,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SCRATCH_PARENTS 3
 #define SCRATCH_MAX_DEPTH 16
 #define SCRATCH_LEAST_BYTES (8u << 20) /* 600 ranks take 0.1 MiB */
+#define SCRATCH_PREFIX "ncclx-"        /* of the names of jobs */
+#define SCRATCH_STALE_SECONDS 60       /* one that is younger may not be locked yet */
 
 /* PMIx maps files here: on a full file system that would be SIGBUS, not an error. */
 static bool has_room(const char *directory)
@@ -44,6 +48,39 @@ void scratch_name(const char *job, int position, char *name, size_t bytes)
         snprintf(name, bytes, "%s", job);
 }
 
+/* Whoever uses a directory holds a lock on it, which ends with the last of them, however that ends. On a file system
+ * without locks nothing is taken for stale. */
+static bool lock(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0) flock(fd, LOCK_SH | LOCK_NB);
+    return fd >= 0;
+}
+
+static bool is_stale(const char *path)
+{
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) return false;
+    bool stale = !fstat(fd, &status) && status.st_uid == geteuid() &&
+                 status.st_mtime < time(NULL) - SCRATCH_STALE_SECONDS && !flock(fd, LOCK_EX | LOCK_NB);
+    close(fd);
+    return stale;
+}
+
+/* What jobs have left of which every process that could clean up was killed at the same time. */
+static void remove_stale(const char *parent)
+{
+    char path[PATH_MAX];
+    DIR *directory = opendir(parent);
+    struct dirent *entry;
+    while (directory && (entry = readdir(directory)))
+        if (!strncmp(entry->d_name, SCRATCH_PREFIX, sizeof SCRATCH_PREFIX - 1) &&
+            snprintf(path, sizeof path, "%s/%s", parent, entry->d_name) < (int)sizeof path && is_stale(path))
+            scratch_remove(path);
+    if (directory) closedir(directory);
+}
+
 int scratch_make(const char *job, char *path, size_t bytes)
 {
     int error = ENOENT;
@@ -54,7 +91,11 @@ int scratch_make(const char *job, char *path, size_t bytes)
             error = ENOSPC;
             continue;
         }
-        if (mkdir(path, 0700) == 0 && chmod(path, 0700) == 0) return NCCLX_SUCCESS; /* whatever the umask is */
+        remove_stale(parent_directory(i));
+        if (mkdir(path, 0700) == 0) {
+            if (chmod(path, 0700) == 0 && lock(path)) return NCCLX_SUCCESS; /* whatever the umask is */
+            rmdir(path);
+        }
         error = errno;
     }
     return base_error(NCCLX_ERR_LIMIT, "no directory for %u MiB of files can be made in /dev/shm, %s or /tmp: %s",

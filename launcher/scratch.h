@@ -5,8 +5,9 @@
 
 #include <stddef.h>
 
-/* Makes a new directory of mode 0700 whose name ends in `job`, in memory if possible. NCCLX_ERR_LIMIT says where it was
- * tried. */
+/* Makes a new directory of mode 0700 whose name ends in `job`, in memory if possible, for as long as this process and
+ * its forked children live: one that nobody uses any more is removed by the next job of the same user. NCCLX_ERR_LIMIT
+ * says where it was tried. */
 int scratch_make(const char *job, char *path, size_t bytes);
 /* What it is called; several daemons of a job may share a machine. */
 void scratch_name(const char *job, int position, char *name, size_t bytes);

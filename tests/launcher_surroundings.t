@@ -115,4 +115,17 @@ fi
 job "the map" 0 --display map --bind-to none -n 2 true
 like "is shown" "rank 1|1" "$out$err"
 
+# ---- What others have left -----------------------------------------------------------------------------------------------
+
+# As if every process of three jobs had been killed at the same time, one of which is somehow still there.
+stale=/dev/shm/ncclx-$$-dead
+for job in gone used young; do mkdir -m 700 "$stale-$job" && touch "$stale-$job/file"; done
+touch -d '2 minutes ago' "$stale-gone" "$stale-used"
+exec {used}<"$stale-used"
+flock -s $used
+within : 0 -n 2 true
+is "a directory that nobody uses any more is removed by the next job, others are not" "used young" \
+    "$(for job in gone used young; do [ ! -e "$stale-$job" ] || echo $job; done | paste -sd' ')"
+rm -rf "$stale"-*
+
 done_testing
