@@ -104,7 +104,7 @@ static void act(struct pml_request *request, struct protocol_action action, cons
         pml_send_simple(connection, action.control, send);
     }
     if (action.copy == COPY_EAGER) {
-        memcpy(request->u.receive.buffer, data, bytes);
+        base_copy_shared(request->u.receive.buffer, data, bytes);
     } else if (action.copy == COPY_READ) {
         if (connection->transport->read(connection, request->u.receive.buffer, address, bytes, send)) {
             connection->route.can_read = false; /* allowed a moment ago: take the other way */
@@ -127,7 +127,7 @@ void pml_receive_deliver(struct pml_request *request, struct pml_connection *con
     request->base.status.bytes = bytes;
     if (likely(kind == PROTOCOL_EAGER &&
                bytes <= request->u.receive.core.capacity)) { /* the same as protocol_deliver says, in short */
-        if (bytes) memcpy(request->u.receive.buffer, data, bytes);
+        if (bytes) base_copy_shared(request->u.receive.buffer, data, bytes);
         complete(request, NCCLX_SUCCESS);
         return;
     }
@@ -163,7 +163,7 @@ void pml_receive_data(struct pml_connection *connection, const struct pml_packet
     bool last;
     struct pml_request *request = pml_receive_place(connection, packet, bytes, &to, &last);
     if (!request) return;
-    if (bytes) memcpy(to, data, bytes);
+    if (bytes) base_copy_shared(to, data, bytes);
     if (last) pml_receive_landed(request);
 }
 

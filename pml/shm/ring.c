@@ -24,14 +24,19 @@ bool ring_refresh(struct ring_writer *writer)
     return writer->next < writer->room_until;
 }
 
-/* Places payloads from the front again as soon as the hot part is used up and its beginning is free; through the whole
- * ring when the reader lags. Positions count on for ever, a skip included: what lies less than a ring before
+static bool stays_hot(const struct ring_writer *writer, uint64_t rounded)
+{
+    return writer->calm >= RING_CALM || rounded <= RING_SHORT;
+}
+
+/* Places payloads from the front again, in calm, as soon as the hot part is used up and its beginning is free; else
+ * through the whole ring. Positions count on for ever, a skip included: what lies less than a ring before
  * payload_until is free. */
 static bool place_payload(struct ring_writer *writer, uint64_t rounded, uint64_t *begin)
 {
     uint64_t place = writer->payload_next & (writer->payload_bytes - 1);
     uint64_t front = writer->payload_next + writer->payload_bytes - place;
-    bool behind = place + rounded > RING_HOT_BYTES, fits = place + rounded <= writer->payload_bytes;
+    bool behind = stays_hot(writer, rounded) && place + rounded > RING_HOT_BYTES, fits = place + rounded <= writer->payload_bytes;
     *begin = writer->payload_next;
     if (behind && place && front + rounded <= writer->payload_until) *begin = front;
     else if (!fits) *begin = place ? front : writer->payload_next;
@@ -42,7 +47,9 @@ char *ring_payload(struct ring_writer *writer, struct pml_packet *line, size_t b
 {
     uint64_t rounded = (bytes + RING_LINE_BYTES - 1) & ~(uint64_t)(RING_LINE_BYTES - 1), begin;
     uint64_t place = writer->payload_next & (writer->payload_bytes - 1);
-    if (place + rounded > RING_HOT_BYTES) ring_refresh(writer);
+    writer->calm = writer->answered ? writer->calm + 1 : 0;
+    writer->answered = false;
+    if (stays_hot(writer, rounded) && place + rounded > RING_HOT_BYTES) ring_refresh(writer);
     if (!place_payload(writer, rounded, &begin)) {
         ring_refresh(writer);
         if (!place_payload(writer, rounded, &begin)) return NULL;

@@ -40,7 +40,7 @@ static char *ask(struct shm_channel *channel, bool write, const char *here, uint
     if (bytes <= PACKET_INLINE_MAX) line->inline_bytes = (uint8_t)bytes;
     else if (!(place = ring_payload(&channel->writer, line, bytes))) return NULL;
     if (write && bytes > SERVE_FAR_BYTES) shm_copy_timed(channel, place, here, bytes);
-    else if (write) memcpy(place, here, bytes);
+    else if (write) base_copy_shared(place, here, bytes);
     line->kind = write ? SERVE_WRITE : SERVE_READ;
     line->context = there;
     line->source = (int32_t)++channel->serve_round;
@@ -114,7 +114,7 @@ bool serve_copy(struct shm_channel *channel, bool write, char *here, uint64_t th
     }
     channel->serve_misses = 0;
     if (!write && bytes > SERVE_FAR_BYTES) shm_copy_timed(channel, here, place, bytes);
-    else if (!write) memcpy(here, place, bytes);
+    else if (!write) base_copy_shared(here, place, bytes);
     return true;
 }
 
@@ -127,7 +127,7 @@ void serve_arrived(struct shm_channel *channel, const struct pml_packet *packet,
     bool write = packet->kind == SERVE_WRITE;
     if (!offer_accept(offer, round)) return;
     bool exposed = pml_exposes(channel->connection->pml, address, bytes);
-    if (exposed && write) memcpy(memory, payload, bytes);
-    else if (exposed) memcpy((char *)(uintptr_t)payload, memory, bytes);
+    if (exposed && write) base_copy_shared(memory, payload, bytes);
+    else if (exposed) base_copy_shared((char *)(uintptr_t)payload, memory, bytes);
     offer_end(offer, round, exposed);
 }

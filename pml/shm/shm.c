@@ -13,17 +13,17 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* Up to here two copies through the ring are faster than a system call and its page walks. Measured on Zen 4, one way,
- * cores that share a cache: 8 KiB 0.9 us against 2.0, 16 KiB 2.3 against 2.7, and many in a row 1.9 against 2.5; 32 KiB
- * 4.7 against 3.5. Zen 3, cores far from each other: 8 KiB 3.4 against 3.7, and in a row 2.9 against 5.2; 16 KiB 5.9
- * against 4.2, and 5.4 against 3.9. */
-#define EAGER_LIMIT ((size_t)16384)
+/* Up to here two copies through the ring are faster than a system call and its page walks. Measured on Zen 3, one way,
+ * cores that share a cache: 16 KiB 1.7 us against 3.5, and many in a row 0.7 against 3.5; 64 KiB 5.9 against 6.4, and 2.5
+ * against 6.8. Cores far from each other: 8 KiB 3.4 against 3.7, and in a row 2.5 against 5.2; 16 KiB in a row 5.4 against
+ * 3.7. */
+#define EAGER_LIMIT ((size_t)65536)
 #define EAGER_LIMIT_FAR ((size_t)8192)
 /* Copies of more than this are timed, so that some still are while the peer is far. */
 #define TIMED_BYTES ((size_t)4096)
 /* Time to copy 1 KiB to or from the ring which says that the cores are far from each other: 50 ns are usual between near
- * ones, 240 between far ones. */
-#define FAR_PACE 100u
+ * ones with warm caches, 240 between far ones. */
+#define FAR_PACE 170u
 #define PACE_MAX 1000u /* more is an interruption */
 /* A stream is cut into pieces of this many bytes at most, so that small packets pass between them. */
 #define STREAM_PIECE ((size_t)16384)
@@ -196,9 +196,11 @@ bool shm_is_far(const struct shm_channel *channel)
 void shm_copy_timed(struct shm_channel *channel, void *to, const void *from, size_t bytes)
 {
     uint64_t begin = base_clock_ns();
-    memcpy(to, from, bytes);
+    base_copy_shared(to, from, bytes);
     uint64_t pace = (base_clock_ns() - begin) * 1024 / bytes;
-    channel->pace = (uint32_t)((7 * channel->pace + (pace < PACE_MAX ? pace : PACE_MAX)) / 8);
+    /* Many things make a copy slow, fresh memory and cold caches too, but only near cores a fast one. */
+    if (pace <= FAR_PACE) channel->pace = (uint32_t)pace;
+    else channel->pace = (uint32_t)((7 * channel->pace + (pace < PACE_MAX ? pace : PACE_MAX)) / 8);
     bool far = shm_is_far(channel) && !channel->connection->pml->rt->config.value[CONFIG_EAGER_LIMIT].number;
     channel->connection->route.eager_limit =
         far && channel->eager_limit > EAGER_LIMIT_FAR ? EAGER_LIMIT_FAR : channel->eager_limit;
@@ -214,10 +216,12 @@ static bool shm_eager(struct pml_connection *connection, uint64_t context, int s
         line->inline_bytes = (uint8_t)bytes;
         if (bytes) memcpy(line->u.data, data, bytes); /* without any, data may be null */
     } else {
+        /* One that tries whether the peer is near: memory that was long out of use is slow in any case. */
+        if (unlikely(bytes > EAGER_LIMIT_FAR && shm_is_far(channel))) ring_calm_down(&channel->writer);
         char *place = ring_payload(&channel->writer, line, bytes);
         if (unlikely(!place)) return false;
         if (bytes > TIMED_BYTES) shm_copy_timed(channel, place, data, bytes);
-        else memcpy(place, data, bytes);
+        else base_copy_shared(place, data, bytes);
     }
     line->kind = PROTOCOL_EAGER;
     line->context = context;
@@ -230,8 +234,8 @@ static bool shm_eager(struct pml_connection *connection, uint64_t context, int s
 
 static void copy_payload(char *to, const struct pml_payload *payload)
 {
-    if (payload->first_bytes) memcpy(to, payload->first, payload->first_bytes);
-    if (payload->second_bytes) memcpy(to + payload->first_bytes, payload->second, payload->second_bytes);
+    if (payload->first_bytes) base_copy_shared(to, payload->first, payload->first_bytes);
+    if (payload->second_bytes) base_copy_shared(to + payload->first_bytes, payload->second, payload->second_bytes);
 }
 
 static bool shm_post(struct pml_connection *connection, const struct pml_packet *packet,
@@ -284,6 +288,7 @@ static inline void take(struct pml *pml, struct shm_channel *channel, const stru
         pml_packet_arrived(pml, channel->connection, line, payload, bytes);
     }
     ring_release(&channel->reader, line, bytes > PACKET_INLINE_MAX ? bytes : 0);
+    ring_answered(&channel->writer);
 }
 
 static int shm_poll(struct pml *pml)

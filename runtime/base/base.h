@@ -15,6 +15,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/comm.h"
 #include "runtime/base/config.h"
+#include "runtime/base/copy.h"
 #include "runtime/base/error.h"
 #include "runtime/base/info.h"
 #include "runtime/base/job.h"

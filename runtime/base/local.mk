@@ -7,6 +7,7 @@ libncclx_core_la_SOURCES += \
 	runtime/base/comm.h \
 	runtime/base/config.c runtime/base/config.h \
 	runtime/base/config_parse.c \
+	runtime/base/copy.h \
 	runtime/base/error.c runtime/base/error.h \
 	runtime/base/info.c runtime/base/info.h \
 	runtime/base/job.h \

@@ -146,6 +146,42 @@ static void two_threads(void **state)
     pthread_join(thread, NULL);
 }
 
+/* The last place in the ring of `count` payloads that the reader takes as they come. */
+static size_t last_place(size_t count, size_t bytes, bool answered)
+{
+    size_t furthest = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (answered) ring_answered(&writer);
+        struct pml_packet *line = ring_reserve(&writer);
+        assert_non_null(line);
+        char *place = ring_payload(&writer, line, bytes);
+        assert_non_null(place);
+        if ((size_t)(place - shared->payload) + bytes > furthest) furthest = (size_t)(place - shared->payload) + bytes;
+        ring_publish(&writer, line);
+        assert_non_null(ring_peek(&reader));
+        ring_release(&reader, line, bytes);
+        ring_idle(&reader);
+    }
+    return furthest;
+}
+
+/* Payloads that are answered, or short, stay in the hot part; others in a row use all of the ring. */
+static void hot_part(void **state)
+{
+    enum { LARGE_RING = 1 << 20 };
+    (void)state;
+    shared = aligned_alloc(4096, (ring_bytes(LARGE_RING) + 4095) & ~(size_t)4095);
+    assert_non_null(shared);
+    memset((void *)shared, 0, ring_bytes(LARGE_RING));
+    ring_writer_init(&writer, shared, LARGE_RING);
+    ring_reader_init(&reader, shared, LARGE_RING);
+    assert_true(last_place(2000, 1000, false) <= RING_HOT_BYTES);
+    assert_true(last_place(300, 8192, false) == LARGE_RING);
+    last_place(LARGE_RING / 8192 + RING_CALM, 8192, true);
+    assert_true(last_place(300, 8192, true) <= RING_HOT_BYTES);
+    free(shared);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +190,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(largest_payload_is_never_stuck, make, unmake),
         cmocka_unit_test_setup_teardown(hostile_lines_are_refused, make, unmake),
         cmocka_unit_test_setup_teardown(two_threads, make, unmake),
+        cmocka_unit_test(hot_part),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
