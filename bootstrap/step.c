@@ -135,9 +135,9 @@ static void run_child(const struct bootstrap *boot, int answer)
     sigprocmask(SIG_SETMASK, &none, NULL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     alarm(CHILD_SECONDS);
+    dup2(answer, 3); /* first: it may be one of the next three, when the program has closed them */
     int null_fd = open("/dev/null", O_RDWR);
     for (int fd = 0; fd < 3; fd++) dup2(null_fd, fd);
-    dup2(answer, 3);
     syscall(SYS_close_range, 4U, ~0U, 0U);
     const struct bootstrap_step *step = boot->step;
     memset(step->letters, NODE_UNKNOWN, (size_t)step->nodes->count);
