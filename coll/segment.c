@@ -7,8 +7,11 @@
  * worth it. */
 #define CALLS_BEFORE 4
 #define SMALL_BYTES ((size_t)2 * SHARED_PAGE - SHARED_APART)
-#define SMALL_SLOTS 16
+#define SMALL_SLOTS 16 /* all of two ranks' stay in a first-level cache */
 #define LARGE_SLOTS 8
+/* Of a few ranks, which may take turns on a core: whoever is ahead has to let the others run less often. */
+#define MANY_SLOTS 64
+#define FEW_RANKS 8
 /* A rank that ends waits so long for others to leave its segments: they are on their way out too, unless they have
  * died. */
 #define LEAVE_NS (2 * BASE_NS_PER_S)
@@ -43,6 +46,12 @@ static size_t data_bytes(const struct ncclx_comm *comm, enum segment_level level
     if (level == SEGMENT_SMALL) return SMALL_BYTES;
     size_t kib = comm->size == 2 ? 32 : comm->size <= 8 ? 128 : comm->size <= 16 ? 64 : 16;
     return kib << 10;
+}
+
+static unsigned slots_of(const struct ncclx_comm *comm, enum segment_level level)
+{
+    if (level == SEGMENT_LARGE) return LARGE_SLOTS;
+    return comm->size > 2 && comm->size <= FEW_RANKS ? MANY_SLOTS : SMALL_SLOTS;
 }
 
 /* ---- Making ----------------------------------------------------------------------------------------------------- */
@@ -104,7 +113,7 @@ static int agree(struct ncclx_comm *comm, uint8_t mine, uint8_t *all)
 static int make(struct ncclx_comm *comm, enum segment_level level)
 {
     struct segments *segments = &comm->coll->segments;
-    unsigned slots = level == SEGMENT_SMALL ? SMALL_SLOTS : LARGE_SLOTS;
+    unsigned slots = slots_of(comm, level);
     size_t data = data_bytes(comm, level), bytes = sizeof(struct segment_header) + shared_bytes(comm->size, slots, data);
     struct segment *segment = base_calloc(AREA_COLL, 1, sizeof *segment);
     struct offer offer = {.good = 0};
