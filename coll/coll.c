@@ -166,6 +166,8 @@ static size_t slot_bytes(const struct coll_problem *problem)
     case COLL_ALLGATHERV:
         return largest_block(problem);
     case COLL_ALLTOALLV:
+    case COLL_GATHERV:
+    case COLL_SCATTERV:
         return SIZE_MAX; /* the larger the blocks that fit */
     default:
         return problem->bytes;
@@ -178,6 +180,18 @@ static bool order_shows(const struct coll_problem *problem)
 {
     if (!problem->op || problem->op == NCCLX_MIN || problem->op == NCCLX_MAX) return false;
     return !base_op_predefined(problem->op) || (problem->type >= NCCLX_FLOAT && problem->type <= NCCLX_FP8_E5M2);
+}
+
+/* After the blocks that fit into slots. Schedules are counted alike on all ranks, also where there is none to run. */
+static int run_rest_of_lists(struct ncclx_comm *comm, struct coll_problem *problem, const struct coll_args *args,
+                             const struct shared *shared, int error)
+{
+    if (error != SHARED_DECLINED) {
+        comm->coll->sequence++;
+        return error;
+    }
+    problem->passed = shared_lists_limit(shared, problem->name);
+    return run_schedule(comm, problem, args);
 }
 
 int coll_run(struct ncclx_comm *comm, const struct coll_args *args)
@@ -201,6 +215,7 @@ int coll_run(struct ncclx_comm *comm, const struct coll_args *args)
                           base_comm_name(comm));
     shared->call = call_name(args->name);
     error = algorithm->run(shared, &problem, args->sendbuf, args->recvbuf);
+    if (problem.name == COLL_GATHERV || problem.name == COLL_SCATTERV) return run_rest_of_lists(comm, &problem, args, shared, error);
     return error == SHARED_DECLINED ? run_schedule(comm, &problem, args) : error;
 }
 

@@ -9,18 +9,25 @@ static struct span own_recv_block(const struct coll_problem *problem)
     return problem_recv_block(problem, problem->rank);
 }
 
+/* A block that has not been passed otherwise: root and rank know its size. */
+static bool is_left(const struct coll_problem *problem, struct span block)
+{
+    return !problem->passed || block.bytes > problem->passed;
+}
+
 void gather_linear(struct builder *builder)
 {
     const struct coll_problem *problem = builder->problem;
     if (problem->rank != problem->root) {
-        builder_send(builder, problem_input(problem), problem->root);
+        if (is_left(problem, problem_input(problem))) builder_send(builder, problem_input(problem), problem->root);
         return;
     }
     for (int i = 1; i < problem->size; i++) {
         int from = ring_after(problem->rank, i, problem->size);
-        builder_receive(builder, problem_recv_block(problem, from), from);
+        struct span block = problem_recv_block(problem, from);
+        if (is_left(problem, block)) builder_receive(builder, block, from);
     }
-    if (!problem->in_place) builder_copy(builder, problem_input(problem), own_recv_block(problem));
+    if (!problem->in_place && !problem->passed) builder_copy(builder, problem_input(problem), own_recv_block(problem));
 }
 
 void scatter_linear(struct builder *builder)
@@ -28,14 +35,15 @@ void scatter_linear(struct builder *builder)
     const struct coll_problem *problem = builder->problem;
     struct span result = span_of(BUFFER_RECV, 0, problem->bytes);
     if (problem->rank != problem->root) {
-        builder_receive(builder, result, problem->root);
+        if (is_left(problem, result)) builder_receive(builder, result, problem->root);
         return;
     }
     for (int i = 1; i < problem->size; i++) {
         int to = ring_after(problem->rank, i, problem->size);
-        builder_send(builder, problem_send_block(problem, to), to);
+        struct span block = problem_send_block(problem, to);
+        if (is_left(problem, block)) builder_send(builder, block, to);
     }
-    if (!problem->in_place) builder_copy(builder, problem_send_block(problem, problem->rank), result);
+    if (!problem->in_place && !problem->passed) builder_copy(builder, problem_send_block(problem, problem->rank), result);
 }
 
 /* ---- Along a binomial tree, for blocks of one size ---------------------------------------------------------------- */

@@ -24,5 +24,6 @@ libncclx_core_la_SOURCES += \
 	coll/shared.c coll/shared.h coll/shared_parts.h \
 	coll/shared_blocks.c \
 	coll/shared_copy.c \
+	coll/shared_lists.c \
 	coll/shared_tree.c \
 	coll/span_index.c coll/span_index.h

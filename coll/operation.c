@@ -305,7 +305,7 @@ void operations_end(struct coll_comm *home)
 static bool same_problem(const struct coll_problem *a, const struct coll_problem *b)
 {
     return a->count == b->count && a->name == b->name && a->type == b->type && a->op == b->op && a->root == b->root &&
-           a->in_place == b->in_place && a->commutative == b->commutative && blocks_same(&a->send, &b->send, a->size) &&
+           a->in_place == b->in_place && a->commutative == b->commutative && a->passed == b->passed && blocks_same(&a->send, &b->send, a->size) &&
            blocks_same(&a->recv, &b->recv, a->size);
 }
 

@@ -22,6 +22,7 @@ struct coll_problem {
     size_t element_bytes;
     size_t bytes;                  /* count * element_bytes: one rank's contribution, or one block */
     size_t total_bytes;            /* of all blocks of an allgatherv or reduce_scatter */
+    size_t passed; /* gatherv, scatterv: when not 0, the root's own block and those up to so many bytes are where they belong */
     struct coll_blocks send, recv; /* reduce_scatter: recv says how the input is divided */
     ncclx_datatype_t type;
     ncclx_op_t op;

@@ -120,6 +120,7 @@ static const struct coll_algorithm gather_table[] = {
     {0},
 };
 static const struct coll_algorithm gatherv_table[] = {
+    {"shared", NULL, shared_gatherv, 2, ANY_RANKS, ANY_SIZE, ANY_CASE, 0},
     {"linear", gather_linear, NULL, 2, ANY_RANKS, ANY_SIZE, ANY_CASE, 0},
     {0},
 };
@@ -132,6 +133,7 @@ static const struct coll_algorithm scatter_table[] = {
     {0},
 };
 static const struct coll_algorithm scatterv_table[] = {
+    {"shared", NULL, shared_scatterv, 2, ANY_RANKS, ANY_SIZE, ANY_CASE, 0},
     {"linear", scatter_linear, NULL, 2, ANY_RANKS, ANY_SIZE, ANY_CASE, 0},
     {0},
 };

@@ -79,6 +79,11 @@ int shared_alltoallv(struct shared *shared, const struct coll_problem *problem, 
 /* And exscan. */
 int shared_scan(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
 
+/* shared_lists.c. SHARED_DECLINED on ranks that have a block above shared_lists_limit(): it is left over. */
+size_t shared_lists_limit(const struct shared *shared, enum coll_name name);
+int shared_gatherv(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
+int shared_scatterv(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
+
 /* shared_tree.c: with a few ranks at a time. */
 int shared_barrier_tree(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
 int shared_bcast_tree(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
