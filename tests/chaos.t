@@ -8,7 +8,7 @@ launches=${1-} seed=${2-}
 : "${launches:=${NCCLX_TEST_LONG:+1000}}" "${launches:=12}"
 hosts 3 --agent
 bound=15 # seconds, on a busy machine; the grace before KILL is one of them
-grep -q 'fsanitize' "$top_builddir/config.status" && bound=60
+is_sanitized && bound=60
 
 pick() { eval "$1=\${$((RANDOM % ($# - 1) + 2))}"; } # pick VARIABLE VALUE...
 

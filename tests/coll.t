@@ -12,6 +12,8 @@ long=${NCCLX_TEST_LONG:-}
 unset NCCLX_TEST_LONG # no variable of the library
 MOST_ALGORITHMS=7
 calls=0
+every=20 every_ordered=1 # one case in so many of the grid
+is_sanitized && every=80 every_ordered=4
 
 # Limits that are no algorithm's: a small and a large slot of shared memory, with few and with many ranks; rings of pml; the
 # pieces of pipelines.
@@ -58,7 +60,7 @@ part() {
 ordered() {
     local chosen
     mapfile -t chosen < <(algorithms_of "$2")
-    grid "ordered, algorithm $2 of each" "$1" -o 4
+    grid "ordered, algorithm $2 of each" "$1" -o 4 -e $every_ordered
 }
 
 if [ -n "$long" ]; then
@@ -80,9 +82,9 @@ is "an algorithm is found for each collective" 16 "$(algorithms_of 1 | wc -l)"
 is "limits are found" yes "$(limits_of 4 | grep -q '^allreduce=[0-9]*,' && echo yes)"
 
 for algorithm in $(seq 0 $MOST_ALGORITHMS); do
-    for ranks in $([ "$algorithm" -le 5 ] && echo 2 4) 3 7; do part $ranks "$algorithm" -e 20 -p "$algorithm"; done # few lists are longer
+    for ranks in $([ "$algorithm" -le 5 ] && echo 2 4) 3 7; do part $ranks "$algorithm" -e $every -p "$algorithm"; done # few lists are longer
 done
-for ranks in 1 5 8; do part $ranks 0 -e 20; done
+for ranks in 1 5 8; do part $ranks 0 -e $every; done
 part 16 0 -e 200
 chosen=(NCCLX_COLL_BARRIER=shared_tree NCCLX_COLL_BCAST=shared_tree) # several levels
 grid "trees in shared memory" 17 -e 10 bcast=6144,8192,32768,65536

@@ -11,6 +11,9 @@ tests_failed=0
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/ncclx-test.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
 
+# The build under test has sanitizers: everything takes several times as long.
+is_sanitized() { grep -q fsanitize "$top_builddir/config.status"; }
+
 pass() { tests_run=$((tests_run + 1)); echo "ok $tests_run - $1"; }
 fail() { # fail NAME [explanation...]
     tests_run=$((tests_run + 1)); tests_failed=$((tests_failed + 1)); echo "not ok $tests_run - $1"
