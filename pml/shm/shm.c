@@ -24,6 +24,7 @@
 /* Time to copy 1 KiB to or from the ring which says that the cores are far from each other: 50 ns are usual between near
  * ones with warm caches, 240 between far ones. */
 #define FAR_PACE 170u
+#define NEAR_PACE 100u /* a single copy at this one is proof of the opposite */
 #define PACE_MAX 1000u /* more is an interruption */
 /* A stream is cut into pieces of this many bytes at most, so that small packets pass between them. */
 #define STREAM_PIECE ((size_t)16384)
@@ -199,7 +200,7 @@ void shm_copy_timed(struct shm_channel *channel, void *to, const void *from, siz
     base_copy_shared(to, from, bytes);
     uint64_t pace = (base_clock_ns() - begin) * 1024 / bytes;
     /* Many things make a copy slow, fresh memory and cold caches too, but only near cores a fast one. */
-    if (pace <= FAR_PACE) channel->pace = (uint32_t)pace;
+    if (pace <= NEAR_PACE) channel->pace = (uint32_t)pace;
     else channel->pace = (uint32_t)((7 * channel->pace + (pace < PACE_MAX ? pace : PACE_MAX)) / 8);
     bool far = shm_is_far(channel) && !channel->connection->pml->rt->config.value[CONFIG_EAGER_LIMIT].number;
     channel->connection->route.eager_limit =

@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 /* So many copies to a far peer take the other way before one tries whether it is near by now: processes move. */
-#define FAR_DETOURS 16u
+#define FAR_DETOURS 32u
 
 /* The way to one rank of the node. */
 struct shm_channel {
