@@ -36,9 +36,13 @@ int osc_put_bytes(struct osc_window *window, struct osc_target *target, const vo
         return NCCLX_SUCCESS;
     }
     if (target->memory || target->copied) return pml_region_write(rt, target->memory_region, offset, origin, bytes);
+    if (target->order) return pml_order_put(target->order, (size_t)offset, origin, bytes, NULL);
     struct window_operation put = {.kind = WINDOW_PUT, .from = origin, .offset = offset, .bytes = bytes};
     return osc_message_submit(window, target, &put);
 }
+
+/* A smaller get's answer is one message, sooner here than data and a notice on two ways. */
+#define GET_BY_LANES ((size_t)16384)
 
 int osc_put(struct ncclx_win *win, const void *origin, size_t bytes, int rank, size_t displacement)
 {
@@ -63,6 +67,7 @@ int osc_get_bytes(struct osc_window *window, struct osc_target *target, void *or
         return NCCLX_SUCCESS;
     }
     if (target->memory || target->copied) return pml_region_read(rt, target->memory_region, offset, origin, bytes);
+    if (target->order && bytes >= GET_BY_LANES) return pml_order_get(target->order, (size_t)offset, origin, bytes);
     struct window_operation get = {.kind = WINDOW_GET, .to = origin, .offset = offset, .bytes = bytes};
     return osc_message_submit(window, target, &get);
 }
@@ -80,6 +85,19 @@ int osc_get(struct ncclx_win *win, void *origin, size_t bytes, int rank, size_t 
     return osc_get_bytes(window, target, origin, bytes, offset);
 }
 
+/* A put, or nothing, and a signal behind it and all operations before. */
+static int signal_by_lanes(struct osc_window *window, struct osc_target *target, const void *origin, size_t bytes, uint64_t offset,
+                           const struct osc_signal *signal)
+{
+    const struct pml_signal sent = {.window = osc_window_id(window),
+                                    .rank = window->face.comm->rank,
+                                    .slot = signal->slot,
+                                    .value = signal->value,
+                                    .op = signal->op};
+    int error = osc_message_settle(window, target, "ncclx_win_signal");
+    return error ? error : pml_order_put(target->order, (size_t)offset, origin, bytes, &sent);
+}
+
 static int raise_slot(struct osc_window *window, struct osc_target *target, const struct osc_signal *signal)
 {
     target->put_open = false; /* the signal orders the puts before it */
@@ -89,6 +107,7 @@ static int raise_slot(struct osc_window *window, struct osc_target *target, cons
             pml_wake(window->face.rt, target->peer);
         return NCCLX_SUCCESS;
     }
+    if (target->order) return signal_by_lanes(window, target, NULL, 0, 0, signal);
     struct window_operation message = {
         .kind = WINDOW_SIGNAL, .has_signal = true, .signal_op = signal->op, .slot = signal->slot, .value = signal->value};
     return osc_message_submit(window, target, &message);
@@ -104,6 +123,10 @@ int osc_put_signal(struct ncclx_win *win, const void *origin, size_t bytes, int 
     if (!error) error = osc_check_range(target, displacement, bytes, &offset);
     if (!error) error = osc_check_signal(target, signal);
     if (error) return error;
+    if (target->order) {
+        target->put_open = false;
+        return signal_by_lanes(window, target, origin, bytes, offset, signal);
+    }
     bool by_message = bytes > 0 && !target->memory && !target->copied;
     if (by_message) { /* one message where it fits, instead of two */
         struct window_operation put = {.kind = WINDOW_PUT, .from = origin, .offset = offset, .bytes = bytes, .has_signal = true,

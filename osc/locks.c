@@ -170,10 +170,12 @@ int osc_target_lock(struct osc_window *window, struct osc_target *target, int ty
     return NCCLX_SUCCESS;
 }
 
-/* By message: behind all operations, so that the acknowledgement of a flush covers it. */
+/* By message: behind all operations, so that the acknowledgement of a flush covers it. What goes over lanes has to be over before. */
 int osc_target_unlock_start(struct osc_window *window, struct osc_target *target)
 {
     struct window_operation message = {.kind = WINDOW_UNLOCK};
+    int error = target->order ? osc_message_flush(window, target, false, "ncclx_win_unlock") : NCCLX_SUCCESS;
+    if (error) return error;
     return osc_target_needs_messages(target) ? osc_message_submit(window, target, &message) : NCCLX_SUCCESS;
 }
 

@@ -77,23 +77,43 @@ static void describe_flush(const void *arg, char *text, size_t bytes)
              target->origin.acked, target->origin.last, target->origin.head ? "queued" : "all sent");
 }
 
-static bool reached(const struct osc_target *target, uint64_t goal, bool here)
+int osc_message_goal(struct osc_target *target, struct osc_goal *goal)
 {
-    return here ? window_origin_reached_here(&target->origin, goal) : window_origin_reached(&target->origin, goal);
+    goal->messages = window_origin_goal(&target->origin);
+    return target->order ? pml_order_flush(target->order, &goal->lanes) : NCCLX_SUCCESS;
+}
+
+bool osc_message_reached(const struct osc_target *target, const struct osc_goal *goal, bool here)
+{
+    if (target->order && !pml_order_reached(target->order, &goal->lanes)) return false;
+    return here ? window_origin_reached_here(&target->origin, goal->messages) : window_origin_reached(&target->origin, goal->messages);
 }
 
 int osc_message_flush(struct osc_window *window, struct osc_target *target, bool here, const char *call)
 {
     struct ncclx_rt *rt = window->face.rt;
-    uint64_t goal = here ? window_origin_goal(&target->origin) : window_origin_flush(&target->origin);
-    int error = pump(window, target);
-    if (error || reached(target, goal, here)) return error;
+    struct osc_goal goal;
+    int error = osc_message_goal(target, &goal);
+    if (!error && !here) (void)window_origin_flush(&target->origin);
+    if (!error) error = pump(window, target);
+    if (error || osc_message_reached(target, &goal, here)) return error ? error : osc_message_failed(target);
     struct base_wait wait;
     base_wait_begin(&wait, rt, call, describe_flush, target);
-    while (!error && !target->error && !reached(target, goal, here)) error = base_wait_step(&wait);
+    while (!error && !osc_message_failed(target) && !osc_message_reached(target, &goal, here)) error = base_wait_step(&wait);
     base_wait_end(&wait);
-    if (error || !target->error) return error;
-    return base_error(target->error, "the way to rank %d of the window failed", target->rank);
+    if (error || !osc_message_failed(target)) return error;
+    return base_error(osc_message_failed(target), "the way to rank %d of the window failed", target->rank);
+}
+
+int osc_message_settle(struct osc_window *window, struct osc_target *target, const char *call)
+{
+    struct base_wait wait;
+    int error = NCCLX_SUCCESS;
+    if (__builtin_expect(!target->origin.head, 1)) return NCCLX_SUCCESS;
+    base_wait_begin(&wait, window->face.rt, call, describe_flush, target);
+    while (!error && !osc_message_failed(target) && target->origin.head) error = base_wait_step(&wait);
+    base_wait_end(&wait);
+    return error;
 }
 
 /* ---- Target -------------------------------------------------------------------------------------------------- */
@@ -217,6 +237,25 @@ static void handle_answer(struct osc_window *window, int peer, const struct wind
     (void)pump(window, target); /* a failure stays in target->error, for the next call */
 }
 
+static bool is_member(const struct osc_window *window, int rank, int source)
+{
+    const struct ncclx_comm *comm = window->face.comm;
+    return rank >= 0 && rank < comm->size && base_comm_world(comm, rank) == source && rank != comm->rank;
+}
+
+void osc_signal_arrived(struct ncclx_rt *rt, int source, const struct pml_signal *signal, void *arg)
+{
+    struct osc *osc = arg;
+    struct osc_window *window = osc_window_find(osc, signal->window);
+    (void)rt;
+    if (!window || !is_member(window, signal->rank, source))
+        refuse(osc, source, "it signals in a window that it has no part in");
+    else if (signal->slot >= window->slot_count || (signal->op != NCCLX_SIGNAL_ADD && signal->op != NCCLX_SIGNAL_SET))
+        refuse(osc, source, "its signal makes no sense");
+    else
+        osc_slot_raise(&window->slots[signal->slot], (ncclx_signal_op_t)signal->op, signal->value);
+}
+
 void osc_message_arrived(struct ncclx_rt *rt, int source, const void *bytes_of_header, size_t header_bytes, const void *data,
                          size_t bytes, void *arg)
 {
@@ -233,8 +272,7 @@ void osc_message_arrived(struct ncclx_rt *rt, int source, const void *bytes_of_h
         refuse(osc, source, "its window is not known here");
         return;
     }
-    const struct ncclx_comm *comm = window->face.comm;
-    if (header.rank < 0 || header.rank >= comm->size || base_comm_world(comm, header.rank) != source || header.rank == comm->rank) {
+    if (!is_member(window, header.rank, source)) {
         refuse(osc, source, "it names another sender");
         return;
     }

@@ -20,9 +20,9 @@ static const struct base_request_kind request_kind = {.name = "window operation"
 void osc_requests_advance(struct osc_target *target)
 {
     struct osc_request *first;
-    while ((first = target->requests) && (target->error || window_origin_reached_here(&target->origin, first->goal))) {
+    while ((first = target->requests) && (osc_message_failed(target) || osc_message_reached(target, &first->goal, true))) {
         target->requests = first->next;
-        base_request_complete(&first->base, target->error);
+        base_request_complete(&first->base, osc_message_failed(target));
     }
 }
 
@@ -75,7 +75,11 @@ static int start_with_request(struct osc_window *window, struct osc_target *targ
         base_free(AREA_OSC, request);
         return error;
     }
-    request->goal = window_origin_goal(&target->origin);
+    error = osc_message_goal(target, &request->goal);
+    if (error) {
+        base_free(AREA_OSC, request);
+        return error;
+    }
     append(target, request);
     osc_requests_advance(target);
     *out = &request->base;

@@ -44,6 +44,11 @@ static void point_at_self(struct osc_window *window, struct osc_target *target)
     target->sleeping = pml_sleeper(window->face.rt, target->peer); /* another thread may wait */
 }
 
+static void lanes_changed(void *arg)
+{
+    osc_requests_advance(arg);
+}
+
 static int attach_memory(struct osc_window *window, struct osc_target *target, const struct osc_card *card)
 {
     if (target->bytes == 0) return NCCLX_SUCCESS;
@@ -52,6 +57,10 @@ static int attach_memory(struct osc_window *window, struct osc_target *target, c
     if (target->memory_region->bytes < target->bytes) return card_lies(target, "less memory than it says");
     if (target->memory_region->access == PML_ACCESS_DIRECT) target->memory = target->memory_region->pointer;
     target->copied = target->memory_region->access == PML_ACCESS_COPY;
+    if (target->memory_region->access == PML_ACCESS_LANES) {
+        error = pml_order_make(window->face.rt, target->memory_region, lanes_changed, target, &target->order);
+        if (error) return error;
+    }
     target->plain = !pml_region_shareable(&card->memory_card);
     return NCCLX_SUCCESS;
 }
@@ -89,6 +98,7 @@ static void detach(struct osc_window *window, struct osc_target *target)
     osc_turn_forget(rt, &target->turn);
     osc_requests_drop(target);
     osc_message_drop(window, target);
+    pml_order_leave(target->order);
     if (target->control_region && target->control_region != target->memory_region) pml_region_detach(rt, target->control_region);
     if (target->memory_region) pml_region_detach(rt, target->memory_region);
     base_free(AREA_OSC, target);

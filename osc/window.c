@@ -41,9 +41,13 @@ static int describe_part(struct osc_window *window, struct osc_card *card)
     card->shared = window->bytes && window->base == window->segment;
     if (card->shared) {
         card->control_offset = (uint64_t)((char *)window->control - window->base);
-        return pml_region_card(rt, window->base, (size_t)(card->control_offset + control_bytes(window)), &card->memory_card);
+        error = pml_region_card(rt, window->base, (size_t)(card->control_offset + control_bytes(window)), &card->memory_card);
+        if (!error) error = pml_region_open(rt, &card->memory_card, (size_t)window->bytes); /* not the control words */
+        window->own_card = card->memory_card;
+        return error;
     }
     if (window->bytes) error = pml_region_card(rt, window->base, (size_t)window->bytes, &card->memory_card);
+    if (window->bytes && !error) error = pml_region_open(rt, &card->memory_card, (size_t)window->bytes);
     window->own_card = card->memory_card;
     window->plain = window->bytes && !pml_region_shareable(&card->memory_card);
     return error ? error : pml_region_card(rt, window->control, (size_t)control_bytes(window), &card->control_card);
@@ -255,6 +259,7 @@ int osc_init(struct ncclx_rt *rt)
 {
     rt->osc = base_calloc(AREA_OSC, 1, sizeof *rt->osc);
     if (!rt->osc) return base_error(NCCLX_ERR_NO_MEM, "no memory for windows");
+    pml_signal_register(rt, osc_signal_arrived, rt->osc);
     return pml_am_register(rt, OSC_AM_ID, osc_message_arrived, rt->osc);
 }
 

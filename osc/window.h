@@ -1,7 +1,8 @@
 /* window.h - a window as osc sees it; private to this folder.
  *
  * One path to each target and region is found when the target is first used: stores in memory that is mapped here (DIRECT), copies by the
- * kernel (COPY), or messages (MESSAGE, window_core.h). Direct puts and kernel copies are complete in the target's memory when they return.
+ * kernel (COPY), lanes (LANES), or messages (MESSAGE, window_core.h). Direct puts and kernel copies are complete in the target's memory
+ * when they return. Over lanes go puts, large gets and signals; the rest are messages, on the way that the signals' notices take, too.
  */
 #ifndef OSC_WINDOW_H
 #define OSC_WINDOW_H
@@ -67,6 +68,13 @@ struct osc_target {
     const _Atomic uint32_t *sleeping; /* pml_sleeps: it has to be woken after a change of its slots; may be null */
     struct osc_request *requests, *last_request; /* of messages to it, in order */
     struct window_origin origin; /* of messages to it */
+    struct pml_order *order;     /* puts and large gets go over lanes; null: they are messages, too */
+};
+
+/* What has to be over for something to be complete. */
+struct osc_goal {
+    uint64_t messages;
+    struct pml_goal lanes;
 };
 
 /* An rput or rget by message. */
@@ -76,7 +84,7 @@ struct osc_request {
     bool is_put;
     int rank;
     size_t bytes;
-    uint64_t goal; /* complete here when the origin's core has come so far */
+    struct osc_goal goal; /* complete here then */
 };
 
 /* What another rank's messages have done here. */
@@ -132,6 +140,12 @@ void osc_targets_detach(struct osc_window *window);
 static inline bool osc_target_needs_messages(const struct osc_target *target)
 {
     return target->control == NULL;
+}
+
+/* The code with which the way to it failed, or SUCCESS. */
+static inline int osc_message_failed(const struct osc_target *target)
+{
+    return target->error || !target->order ? target->error : pml_order_error(target->order);
 }
 
 static inline struct osc_window *osc_window_of(struct ncclx_win *win)
@@ -212,6 +226,14 @@ void osc_message_arrived(struct ncclx_rt *rt, int source, const void *header, si
 int osc_message_submit(struct osc_window *window, struct osc_target *target, const struct window_operation *model);
 /* Asks for the acknowledgement of everything so far; failures show in the flush that follows. */
 void osc_message_flush_start(struct osc_window *window, struct osc_target *target);
+/* What all operations so far have to wait for. */
+int osc_message_goal(struct osc_target *target, struct osc_goal *goal);
+/* here: their buffers are free again. */
+bool osc_message_reached(const struct osc_target *target, const struct osc_goal *goal, bool here);
+/* Messages of all operations so far are on their way, so that what goes on the same way comes after them. */
+int osc_message_settle(struct osc_window *window, struct osc_target *target, const char *call);
+/* pml_signal_fn. */
+void osc_signal_arrived(struct ncclx_rt *rt, int source, const struct pml_signal *signal, void *arg);
 /* Until every operation to the target is complete there, or (here) its buffers are free again. */
 int osc_message_flush(struct osc_window *window, struct osc_target *target, bool here, const char *call);
 /* Tells a rank that the lock it asked for with message `sequence` is its own. */

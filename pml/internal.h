@@ -24,6 +24,7 @@ struct pml_connection {
     int rank; /* in the job */
     const struct transport *transport;
     void *channel; /* the transport's */
+    struct lanes *lanes; /* null: the transport has none */
     struct protocol_route route;
     size_t payload_max;        /* largest payload of one packet */
     size_t stream_piece;       /* and of one of a stream */
@@ -149,6 +150,9 @@ struct pml {
     struct pml_counters counters;
     struct shm *shm;           /* null: no other process can be reached by it */
     struct tcp *tcp;           /* alike */
+    struct lanes_state *lanes;
+    pml_signal_fn signalled; /* null: nobody takes signals */
+    void *signalled_arg;
     struct pml_memory *memory; /* pml_mem_alloc's */
     struct pml_exposed *exposed;
 };
@@ -237,8 +241,10 @@ static inline bool pml_connection_clear(const struct pml_connection *connection)
 
 /* send.c */
 void pml_send_finished(struct pml *pml, struct pml_connection *connection, uint64_t name);
-void pml_send_cleared(struct pml *pml, struct pml_connection *connection, uint64_t name, uint64_t receive);
+void pml_send_cleared(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet);
 void pml_announced(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet);
+/* Its data is in the receive's buffer; or (code) the connection is lost. */
+void pml_send_landed(struct pml_request *request, int code);
 void pml_withdrawn_by_peer(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet);
 void pml_announcement_put(struct pml_connection *connection, struct protocol_announcement *announcement);
 
@@ -250,6 +256,16 @@ void pml_receive_data(struct pml_connection *connection, const struct pml_packet
 void pml_receive_filled(struct pml *pml, struct pml_connection *connection, struct pml_space_state *space,
                         struct pml_peer *peer, const struct pml_packet *packet);
 void pml_receive_withdrawn(struct pml *pml, struct pml_connection *connection, uint64_t name);
+/* With this the name of a receive is the key to its buffer, for lanes; names have not so many requests. */
+#define PML_RECEIVE_KEY UINT64_C(0x80000000)
+static inline uint64_t pml_receive_key(uint64_t receive)
+{
+    return receive | PML_RECEIVE_KEY;
+}
+/* Where a write with this key goes; null: this peer may not write there. */
+char *pml_receive_granted(struct pml_connection *connection, uint64_t key, uint64_t to, size_t bytes);
+/* All that a peer wrote to this receive is there. False: it is not the peer's. */
+bool pml_receive_landed_by(struct pml_connection *connection, uint64_t name);
 /* The communicator ends: a receive that is still pending on it ends with an error. */
 void pml_receive_end(struct match_receive *receive);
 

@@ -23,6 +23,14 @@ pml_sources = \
 	pml/send.c \
 	pml/transport.h \
 	$(dqplb_sources) \
+	pml/lane.h \
+	pml/lanes/gets.c \
+	pml/lanes/lanes.c pml/lanes/lanes.h \
+	pml/lanes/orders.c \
+	pml/lanes/origin.c \
+	pml/lanes/private.h \
+	pml/lanes/ranges.c \
+	pml/lanes/target.c \
 	pml/shm/cma.c pml/shm/cma.h \
 	pml/shm/help.c pml/shm/help.h \
 	pml/shm/neighbour.c \
@@ -33,8 +41,12 @@ pml_sources = \
 	pml/shm/shm.c pml/shm/shm.h \
 	pml/shm/wake.c \
 	pml/tcp/card.c \
+	pml/tcp/lane.c pml/tcp/lane.h \
+	pml/tcp/lane_in.c \
+	pml/tcp/lane_out.c \
 	pml/tcp/meet.h \
 	pml/tcp/open.c \
 	pml/tcp/stream.c \
-	pml/tcp/tcp.c pml/tcp/tcp.h
+	pml/tcp/tcp.c pml/tcp/tcp.h \
+	pml/tcp/trouble.c pml/tcp/trouble.h
 libncclx_core_la_SOURCES += $(pml_sources)

@@ -1,5 +1,5 @@
 /* packet.c - what arrives: checked, matched or kept. */
-#include "pml/internal.h"
+#include "pml/lanes/lanes.h"
 
 #include <string.h>
 
@@ -207,7 +207,7 @@ void pml_packet_arrived(struct pml *pml, struct pml_connection *connection, cons
         envelope_arrived(pml, connection, kind, packet, payload, bytes);
         break;
     case PROTOCOL_CLEAR:
-        pml_send_cleared(pml, connection, packet->context, packet->u.word[0]);
+        pml_send_cleared(pml, connection, packet);
         break;
     case PROTOCOL_DATA:
         pml_receive_data(connection, packet, payload, bytes);
@@ -232,6 +232,9 @@ void pml_packet_arrived(struct pml *pml, struct pml_connection *connection, cons
         break;
     case PROTOCOL_ACTIVE:
         active_arrived(pml, connection, packet, payload, bytes);
+        break;
+    case PROTOCOL_LANES:
+        lanes_packet_arrived(connection, packet, payload, bytes);
         break;
     default:
         pml_breach(connection, "it sent a packet of no known kind");

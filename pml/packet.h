@@ -36,9 +36,14 @@ struct pml_payload {
 };
 
 /* The words of packets:
- *   REQUEST   0 name of the send, 1 bytes, 2 address       FILLED    context, source, tag of the envelope; 0 name of
- * the receive, 1 bytes CLEAR     context: name of the send, 0 of the receive  DATA      context: name of the receive, 0
- * offset FINISHED  context: name of the send                    ANNOUNCE  0 name of the receive, 1 capacity, 2 address,
- * 3 count WITHDRAW  0 name of the receive                        WITHDRAWN context: name of the receive */
+ *   REQUEST    0 name of the send, 1 bytes, 2 address
+ *   FILLED     context, source, tag of the envelope; 0 name of the receive, 1 bytes, 2 not 0: the data follows
+ *   CLEAR      context: name of the send, 0 of the receive, 1 its address
+ *   DATA       context: name of the receive, 0 offset
+ *   FINISHED   context: name of the send
+ *   ANNOUNCE   0 name of the receive, 1 capacity, 2 address, 3 count
+ *   WITHDRAW   0 name of the receive
+ *   WITHDRAWN  context: name of the receive
+ *   LANES      lanes/lanes.h */
 
 #endif

@@ -1,6 +1,6 @@
 /* pml.c - start and end, connections, counters. */
 #include "bootstrap/bootstrap.h"
-#include "pml/internal.h"
+#include "pml/lanes/lanes.h"
 #include "pml/shm/shm.h"
 #include "pml/tcp/tcp.h"
 
@@ -76,6 +76,7 @@ int pml_init_on(struct ncclx_rt *rt, int segment)
     pml->flow.limit = (uint64_t)rt->config.value[CONFIG_UNEXPECTED_LIMIT].number;
     pml->announce_threshold = SIZE_MAX;
     int error = shm_start(pml, segment);
+    if (!error) error = lanes_start(pml);
     if (!error) error = check_wanted(rt);
     if (!error && wants_tcp(pml)) error = tcp_start(pml);
     if (!error) pml->connection = base_calloc(AREA_PML, (size_t)connection_chunks(pml), sizeof *pml->connection);
@@ -105,6 +106,7 @@ static void connection_release(struct pml *pml, struct pml_connection *connectio
         base_free(AREA_PML, (void *)(uintptr_t)post->payload.first);
         base_free(AREA_PML, post);
     }
+    lanes_free(connection);
     if (connection->transport) connection->transport->disconnect(pml, connection);
     base_free(AREA_PML, connection);
 }
@@ -115,13 +117,14 @@ void pml_finalize(struct ncclx_rt *rt)
     if (!pml) return;
     base_rt_remove_poller(rt, pml_poll, pml);
     pml_held_release(pml);
+    tcp_stop(pml); /* its channels need their connections */
     for (int i = 0; pml->connection && i < connection_chunks(pml); i++) {
         for (int j = 0; pml->connection[i] && j < CONNECTION_CHUNK; j++)
             if (pml->connection[i][j]) connection_release(pml, pml->connection[i][j]);
         base_free(AREA_PML, pml->connection[i]);
     }
     base_free(AREA_PML, pml->connection);
-    tcp_stop(pml);
+    lanes_stop(pml);
     shm_stop(pml);
     pml_memory_release(pml);
     pml_exposed_release(pml);
@@ -132,7 +135,7 @@ void pml_finalize(struct ncclx_rt *rt)
 
 bool pml_drained(struct ncclx_rt *rt)
 {
-    return !rt->pml->busy && tcp_drained(rt->pml);
+    return !rt->pml->busy && tcp_drained(rt->pml) && lanes_drained(rt->pml);
 }
 
 /* ---- Connections ---------------------------------------------------------------------------------------------------

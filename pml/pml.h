@@ -45,12 +45,13 @@ int pml_mem_free(struct ncclx_rt *rt, void *ptr); /* ERR_ARG: not from pml_mem_a
 enum pml_access {
     PML_ACCESS_DIRECT, /* mapped here: loads, stores and atomics at `pointer` */
     PML_ACCESS_COPY,   /* single copies by the kernel: pml_region_write and _read, complete when they return */
+    PML_ACCESS_LANES,  /* pml_order_put and _get, complete later; what these cannot do is for active messages */
     PML_ACCESS_MESSAGE /* only active messages reach it, handled by the owner's progress or agent */
 };
 
 /* What a peer needs to reach a region: plain bytes to be sent by any means. */
 struct pml_region_card {
-    uint64_t word[8];
+    uint64_t word[9];
 };
 
 /* A peer's memory, as this rank reaches it. Read-only for users. */
@@ -60,11 +61,14 @@ struct pml_region {
     uint64_t address; /* in the owner's address space */
     size_t bytes;
     int peer;
+    uint64_t key; /* LANES */
 };
 
 /* Describes [base, base + bytes) of this rank for its peers, who may use it from now on. Valid while the memory is. */
 int pml_region_card(struct ncclx_rt *rt, void *base, size_t bytes, struct pml_region_card *card);
-/* The end of a card, before the memory ends: this rank itself does no copies there for peers any more. */
+/* Peers may write to, and read from, the first `bytes` of it over lanes, too. */
+int pml_region_open(struct ncclx_rt *rt, struct pml_region_card *card, size_t bytes);
+/* The end of a card, before the memory ends: nothing is written or read there for peers any more. */
 void pml_region_hide(struct ncclx_rt *rt, const struct pml_region_card *card);
 /* Whether it describes memory of pml_mem_alloc, which peers can map. */
 bool pml_region_shareable(const struct pml_region_card *card);
@@ -88,6 +92,41 @@ static inline bool pml_sleeps(const _Atomic uint32_t *sleeper)
     return atomic_load_explicit(sleeper, memory_order_relaxed) & 1; /* the rest counts wake-ups */
 }
 void pml_wake(struct ncclx_rt *rt, int peer);
+
+/* ---- Memory that is reached by lanes -------------------------------------------------------------------------- */
+
+/* What a window and one of its targets have in common: its puts and gets may be complete in any order; a signal takes
+ * effect after all puts before it. */
+struct pml_order;
+
+struct pml_signal {
+    uint64_t window; /* of whoever takes it: pml_signal_register */
+    int rank;        /* of the origin in it */
+    uint64_t slot, value, op;
+};
+/* Runs in the target's progress, under its lock; must not wait. All of the signal comes from a peer: check it. */
+typedef void (*pml_signal_fn)(struct ncclx_rt *rt, int source, const struct pml_signal *signal, void *arg);
+void pml_signal_register(struct ncclx_rt *rt, pml_signal_fn function, void *arg);
+
+/* What has to be over until something is complete. */
+struct pml_goal {
+    uint64_t puts, gets;
+};
+
+/* changed is called when one of its goals may have been reached, in progress or in the calls below. */
+int pml_order_make(struct ncclx_rt *rt, struct pml_region *region, void (*changed)(void *arg), void *arg,
+                   struct pml_order **order);
+/* The caller's no longer; what is under way goes on. Null is allowed. */
+void pml_order_leave(struct pml_order *order);
+/* The memory at `from` stays as it is until the put is complete, that at `to` is the order's until the get is. Ranges are
+ * checked by the caller. A signal may come without bytes. */
+int pml_order_put(struct pml_order *order, size_t offset, const void *from, size_t bytes, const struct pml_signal *signal);
+int pml_order_get(struct pml_order *order, size_t offset, void *to, size_t bytes);
+/* The goal of all puts, here and in the target's memory, and gets so far. */
+int pml_order_flush(struct pml_order *order, struct pml_goal *goal);
+bool pml_order_reached(const struct pml_order *order, const struct pml_goal *goal);
+/* With which code the way to the target ended; else NCCLX_SUCCESS. */
+int pml_order_error(const struct pml_order *order);
 
 /* ---- Active messages, in order between two processes, for window operations that memory access cannot do ---- */
 
@@ -114,7 +153,7 @@ struct pml_counters {
 };
 void pml_get_counters(struct ncclx_rt *rt, struct pml_counters *counters);
 void pml_count_direct(struct ncclx_rt *rt, size_t put_bytes, size_t get_bytes);
-/* "shm", or "self"; null when the peer was never reached. */
+/* "shm", "tcp" or "self"; null when the peer was never reached. */
 const char *pml_transport_name(struct ncclx_rt *rt, int peer);
 
 #endif

@@ -112,16 +112,37 @@ struct protocol_action protocol_data(struct protocol_receive *receive, uint64_t 
 }
 
 struct protocol_action protocol_filled(struct protocol_peer *peer, struct protocol_receive *receive, int source,
-                                       int tag, size_t bytes)
+                                       int tag, size_t bytes, bool follows)
 {
     bool announced = receive->state == STATE_ANNOUNCED || receive->state == STATE_WITHDRAWING;
-    if (!announced || !receive->match.pending || !match_accepts(&receive->match, source, tag))
+    if (!announced || !receive->match.pending || !match_accepts(&receive->match, source, tag) ||
+        (follows && bytes > receive->capacity))
         return (struct protocol_action){.error = NCCLX_ERR_TRANSPORT};
     peer->match.seen++;
-    match_unpend(&peer->match, &receive->match);
+    if (!(PLANTED_BUG(BUG_FILLING_STAYS_PENDING) && follows)) match_unpend(&peer->match, &receive->match);
+    if (follows) {
+        receive->state = STATE_STREAMING;
+        receive->stream = (struct protocol_stream){.bytes = bytes};
+        return (struct protocol_action){.copy = COPY_NOTHING};
+    }
     receive->state = STATE_DONE;
     return (struct protocol_action){.complete = true,
                                     .error = bytes > receive->capacity ? NCCLX_ERR_TRUNCATE : NCCLX_SUCCESS};
+}
+
+struct protocol_action protocol_landed(struct protocol_receive *receive)
+{
+    if (receive->state != STATE_STREAMING || receive->stream.moved)
+        return (struct protocol_action){.error = NCCLX_ERR_TRANSPORT};
+    receive->state = STATE_DONE;
+    return (struct protocol_action){.complete = true};
+}
+
+size_t protocol_grants(const struct protocol_receive *receive)
+{
+    if (receive->state == STATE_STREAMING) return receive->stream.bytes;
+    bool announced = receive->state == STATE_ANNOUNCED || receive->state == STATE_WITHDRAWING;
+    return announced && receive->match.pending ? receive->capacity : 0;
 }
 
 enum protocol_cancel protocol_cancel(struct protocol_peer *peer, struct protocol_receive *receive)

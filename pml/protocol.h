@@ -6,8 +6,11 @@
  *
  *   eager       the data travels with the envelope; the sender is done at once
  *   rendezvous  REQUEST (sender's address) -> the receiver reads the data -> FINISHED. Where the receiver cannot read
- * the sender's memory: CLEAR, and the sender streams DATA packets announced   ANNOUNCE (receiver's address, and the
- * number of envelopes seen from that source) -> the sender of a matching message writes the data, then FILLED
+ *               the sender's memory: CLEAR (receiver's address), and the sender writes the data there, or streams DATA
+ *               packets
+ *   announced   ANNOUNCE (receiver's address, and the number of envelopes seen from that source) -> the sender of a
+ *               matching message writes the data, then FILLED. Where the writing takes its time: FILLED, which keeps its
+ *               place among the envelopes, and the data lands later
  *
  * Announcements are hints which must never change what matches what. A receive announces itself only when no receive
  * that is pending already could take one of its messages. The sender drops an announcement when a message that the
@@ -34,6 +37,7 @@ enum protocol_kind {
     PROTOCOL_HOLD,      /* too much unexpected data here: use rendezvous for every size */
     PROTOCOL_RESUME,
     PROTOCOL_ACTIVE, /* an active message: not of this core */
+    PROTOCOL_LANES,  /* what the drivers of lanes tell each other (lanes/lanes.h): neither */
     PROTOCOL_KINDS
 };
 
@@ -71,7 +75,7 @@ struct protocol_stream {
 enum protocol_state {
     STATE_IDLE = 0,
     STATE_REQUESTED,   /* send: REQUEST is out */
-    STATE_STREAMING,   /* send: CLEAR came; receive: CLEAR is out */
+    STATE_STREAMING,   /* send: CLEAR came, or FILLED is out; receive: CLEAR is out, or FILLED came */
     STATE_ANNOUNCED,   /* receive */
     STATE_WITHDRAWING, /* receive: cancelled while announced */
     STATE_DONE
@@ -164,9 +168,14 @@ static inline bool protocol_announces(const struct match_space *space, const str
     return true;
 }
 
-/* FILLED came for this receive. An action with ERR_TRANSPORT in it: the peer breaks the protocol. */
+/* FILLED came for this receive. An action with ERR_TRANSPORT in it: the peer breaks the protocol. follows: the data is
+ * still on its way, and protocol_landed says when it is there. */
 struct protocol_action protocol_filled(struct protocol_peer *peer, struct protocol_receive *receive, int source,
-                                       int tag, size_t bytes);
+                                       int tag, size_t bytes, bool follows);
+/* All data that was written after CLEAR, or follows FILLED, is there. */
+struct protocol_action protocol_landed(struct protocol_receive *receive);
+/* What the sender of this message may write into at offset 0: none of it, unless the receive is announced, or cleared. */
+size_t protocol_grants(const struct protocol_receive *receive);
 
 enum protocol_cancel { CANCEL_DONE, CANCEL_WITHDRAW, CANCEL_TOO_LATE };
 /* DONE: no longer pending, complete it as cancelled. WITHDRAW: send that; it completes with WITHDRAWN, or by a message

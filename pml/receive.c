@@ -98,7 +98,8 @@ static void act(struct pml_request *request, struct protocol_action action, cons
     struct pml_connection *connection = request->connection;
     if (action.control == PROTOCOL_CLEAR) {
         struct pml_packet packet = {
-            .kind = PROTOCOL_CLEAR, .inline_bytes = sizeof(uint64_t), .context = send, .u.word[0] = request->name};
+            .kind = PROTOCOL_CLEAR, .inline_bytes = 2 * sizeof(uint64_t), .context = send,
+            .u.word = {request->name, (uint64_t)(uintptr_t)request->u.receive.buffer}};
         pml_post_control(connection, &packet);
     } else if (action.control != PROTOCOL_NONE) {
         pml_send_simple(connection, action.control, send);
@@ -174,7 +175,8 @@ void pml_receive_filled(struct pml *pml, struct pml_connection *connection, stru
     size_t bytes = packet->u.word[1];
     struct protocol_action action = {.error = NCCLX_ERR_TRANSPORT};
     if (request && request->space == space && request->peer == peer)
-        action = protocol_filled(&peer->core, &request->u.receive.core, packet->source, packet->tag, bytes);
+        action = protocol_filled(&peer->core, &request->u.receive.core, packet->source, packet->tag, bytes,
+                                 packet->u.word[2] != 0);
     if (action.error == NCCLX_ERR_TRANSPORT) {
         pml_breach(connection, "it filled a receive that is not announced");
         return;
@@ -182,7 +184,29 @@ void pml_receive_filled(struct pml *pml, struct pml_connection *connection, stru
     request->base.status.source = packet->source;
     request->base.status.tag = packet->tag;
     request->base.status.bytes = bytes;
-    complete(request, action.error ? truncated(request) : NCCLX_SUCCESS);
+    if (!action.complete) request->connection = connection; /* the data follows */
+    else complete(request, action.error ? truncated(request) : NCCLX_SUCCESS);
+}
+
+char *pml_receive_granted(struct pml_connection *connection, uint64_t key, uint64_t to, size_t bytes)
+{
+    struct pml_request *request = pml_request_named(connection->pml, key & ~PML_RECEIVE_KEY, false);
+    if (!request) return NULL;
+    uint64_t offset = to - (uint64_t)(uintptr_t)request->u.receive.buffer; /* below: a huge number */
+    size_t granted = protocol_grants(&request->u.receive.core);
+    bool streams = request->u.receive.core.state == STATE_STREAMING;
+    const struct pml_connection *from = streams ? request->connection : request->peer ? request->peer->connection : NULL;
+    if (from != connection || offset > granted || bytes > granted - offset) return NULL;
+    return (char *)request->u.receive.buffer + offset;
+}
+
+bool pml_receive_landed_by(struct pml_connection *connection, uint64_t name)
+{
+    struct pml_request *request = pml_request_named(connection->pml, name, false);
+    if (!request || request->connection != connection || !protocol_landed(&request->u.receive.core).complete)
+        return false;
+    complete(request, NCCLX_SUCCESS);
+    return true;
 }
 
 void pml_receive_withdrawn(struct pml *pml, struct pml_connection *connection, uint64_t name)

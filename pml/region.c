@@ -2,6 +2,7 @@
  */
 #include "config.h"
 
+#include "pml/lanes/lanes.h"
 #include "pml/memory.h"
 #include "pml/shm/help.h"
 
@@ -14,7 +15,7 @@
 #include <unistd.h>
 
 /* The words of a card. */
-enum { CARD_KIND, CARD_ADDRESS, CARD_BYTES, CARD_PROCESS, CARD_OFFSET, CARD_TOKEN, CARD_TOKEN_2, CARD_FILE_BYTES };
+enum { CARD_KIND, CARD_ADDRESS, CARD_BYTES, CARD_PROCESS, CARD_OFFSET, CARD_TOKEN, CARD_TOKEN_2, CARD_FILE_BYTES, CARD_KEY };
 #define CARD_PLAIN UINT64_C(0x6e63636c78010001)     /* private memory */
 #define CARD_SHAREABLE UINT64_C(0x6e63636c78010002) /* of pml_mem_alloc */
 
@@ -45,6 +46,7 @@ static struct pml_exposed *unlink_exposed(struct pml_exposed **at)
 
 void pml_region_hide(struct ncclx_rt *rt, const struct pml_region_card *card)
 {
+    lanes_range_drop(rt->pml, card->word[CARD_KEY]);
     if (card->word[CARD_KIND] != CARD_PLAIN) return;
     for (struct pml_exposed **at = &rt->pml->exposed; *at; at = &(*at)->next) {
         if ((*at)->address != card->word[CARD_ADDRESS] || (*at)->bytes != card->word[CARD_BYTES]) continue;
@@ -87,6 +89,12 @@ int pml_region_card(struct ncclx_rt *rt, void *base, size_t bytes, struct pml_re
     card->word[CARD_TOKEN_2] = block->token[1];
     card->word[CARD_FILE_BYTES] = block->file_bytes;
     return NCCLX_SUCCESS;
+}
+
+int pml_region_open(struct ncclx_rt *rt, struct pml_region_card *card, size_t bytes)
+{
+    if (!rt->pml->tcp || !bytes) return NCCLX_SUCCESS;
+    return lanes_range_add(rt->pml, card->word[CARD_ADDRESS], bytes, &card->word[CARD_KEY]);
 }
 
 /* ---- Memory of a peer ---------------------------------------------------------------------------------------------- */
@@ -164,6 +172,8 @@ static int find_access(struct ncclx_rt *rt, struct region *region, const struct 
     pml_connection_probe(region->connection);
     if (region->connection->route.can_read && region->connection->route.can_write)
         region->base.access = PML_ACCESS_COPY;
+    else if (region->connection->lanes && region->base.key)
+        region->base.access = PML_ACCESS_LANES;
     return NCCLX_SUCCESS;
 }
 
@@ -178,6 +188,7 @@ int pml_region_attach(struct ncclx_rt *rt, int peer, const struct pml_region_car
     region->base.peer = peer;
     region->base.address = card->word[CARD_ADDRESS];
     region->base.bytes = card->word[CARD_BYTES];
+    region->base.key = card->word[CARD_KEY];
     int error = find_access(rt, region, card);
     if (error) base_free(AREA_PML, region);
     else *out = &region->base;
@@ -216,7 +227,7 @@ int pml_region_write(struct ncclx_rt *rt, struct pml_region *base, size_t offset
     if (base->access == PML_ACCESS_DIRECT) return copy_direct(region, true, offset, (char *)(uintptr_t)from, bytes);
     if (base->access == PML_ACCESS_COPY)
         return region->connection->transport->write(region->connection, from, base->address + offset, bytes, 0);
-    return base_error(NCCLX_ERR_INTERNAL, "memory of rank %d is reached by messages only", base->peer);
+    return base_error(NCCLX_ERR_INTERNAL, "memory of rank %d is not reached by copies", base->peer);
 }
 
 int pml_region_read(struct ncclx_rt *rt, struct pml_region *base, size_t offset, void *to, size_t bytes)
@@ -226,7 +237,7 @@ int pml_region_read(struct ncclx_rt *rt, struct pml_region *base, size_t offset,
     if (base->access == PML_ACCESS_DIRECT) return copy_direct(region, false, offset, to, bytes);
     if (base->access == PML_ACCESS_COPY)
         return region->connection->transport->read(region->connection, to, base->address + offset, bytes, 0);
-    return base_error(NCCLX_ERR_INTERNAL, "memory of rank %d is reached by messages only", base->peer);
+    return base_error(NCCLX_ERR_INTERNAL, "memory of rank %d is not reached by copies", base->peer);
 }
 
 /* ---- Memory that a peer told of for the length of a call ------------------------------------------------------------ */

@@ -1,5 +1,5 @@
 /* send.c - sending messages. */
-#include "pml/internal.h"
+#include "pml/lanes/lanes.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -52,6 +52,18 @@ static void queue_eager(struct pml_request *request, int source, int tag)
     pml_backlog_append(request->connection, post);
 }
 
+static void post_filled(struct pml_space_state *space, struct pml_connection *connection, uint64_t receive,
+                        size_t bytes, int tag, bool follows)
+{
+    struct pml_packet packet = {.kind = PROTOCOL_FILLED,
+                                .context = space->context,
+                                .source = space->comm->rank,
+                                .tag = tag,
+                                .inline_bytes = 3 * sizeof(uint64_t),
+                                .u.word = {receive, bytes, follows}};
+    pml_post_control(connection, &packet);
+}
+
 /* Writes into the announced buffer. Without that, the announcement is used up and the message travels by REQUEST. */
 static bool fill(struct pml_space_state *space, struct pml_connection *connection,
                  const struct protocol_announcement *announcement, const void *buf, size_t bytes, int tag, bool refuse)
@@ -60,14 +72,31 @@ static bool fill(struct pml_space_state *space, struct pml_connection *connectio
         connection->route.can_write = false;
         return false;
     }
-    struct pml_packet packet = {.kind = PROTOCOL_FILLED,
-                                .context = space->context,
-                                .source = space->comm->rank,
-                                .tag = tag,
-                                .inline_bytes = 2 * sizeof(uint64_t),
-                                .u.word = {announcement->receive, bytes}};
-    pml_post_control(connection, &packet);
+    post_filled(space, connection, announcement->receive, bytes, tag, false);
     return true;
+}
+
+/* The same over lanes: the request is complete when the data is there. */
+static bool fill_later(struct pml_space_state *space, struct pml_peer *peer,
+                       const struct protocol_announcement *announcement, const void *buf, size_t bytes, int dest,
+                       int tag, struct pml_request **out)
+{
+    if (prepare(space, peer, buf, bytes, dest, tag, out)) return false;
+    struct lanes_put *put = lanes_send_make(peer->connection, *out, announcement->receive, announcement->address);
+    if (!put) {
+        release(&(*out)->base);
+        return false;
+    }
+    (*out)->u.send.core.state = STATE_STREAMING;
+    post_filled(space, peer->connection, announcement->receive, bytes, tag, true);
+    lanes_send(peer->connection, put);
+    return true;
+}
+
+void pml_send_landed(struct pml_request *request, int code)
+{
+    request->u.send.core.state = STATE_DONE;
+    if (!code) base_request_complete(&request->base, NCCLX_SUCCESS); /* else the wait for it ends with the peer, and says why */
 }
 
 static int start_request(struct pml_space_state *space, struct pml_peer *peer, const void *buf, size_t bytes, int dest,
@@ -114,11 +143,15 @@ static int start(struct pml_space_state *space, const void *buf, size_t bytes, i
         return error;
     }
     if (announcement) {
-        bool filled = way != SEND_REQUEST && fill(space, connection, announcement, buf, bytes, tag, way == SEND_REFUSE);
+        bool filled = false;
+        *out = NULL;
+        if (way == SEND_FILL && connection->lanes)
+            filled = fill_later(space, peer, announcement, buf, bytes, dest, tag, out);
+        else if (way != SEND_REQUEST)
+            filled = fill(space, connection, announcement, buf, bytes, tag, way == SEND_REFUSE);
         pml_announcement_put(connection, announcement);
         if (filled) {
             pml->counters.announced++;
-            *out = NULL;
             return NCCLX_SUCCESS;
         }
     }
@@ -161,15 +194,19 @@ void pml_send_finished(struct pml *pml, struct pml_connection *connection, uint6
     base_request_complete(&request->base, NCCLX_SUCCESS);
 }
 
-void pml_send_cleared(struct pml *pml, struct pml_connection *connection, uint64_t name, uint64_t receive)
+void pml_send_cleared(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet)
 {
-    struct pml_request *request = pml_request_named(pml, name, true);
+    struct pml_request *request = pml_request_named(pml, packet->context, true);
+    uint64_t receive = packet->u.word[0];
     if (!request || request->connection != connection || !protocol_cleared(&request->u.send.core, receive)) {
         pml_breach(connection, "it cleared a send that does not wait for it");
         return;
     }
     connection->requested--;
-    pml_stream_append(connection, request);
+    struct lanes_put *put =
+        connection->lanes ? lanes_send_make(connection, request, receive, packet->u.word[1]) : NULL;
+    if (put) lanes_send(connection, put);
+    else pml_stream_append(connection, request);
 }
 
 /* ---- Announcements of receivers ------------------------------------------------------------------------------- */

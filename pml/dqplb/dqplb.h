@@ -182,6 +182,9 @@ struct dqplb_sender {
 int dqplb_sender_init(struct dqplb_sender *sender, const struct dqplb_terms *terms, const struct dqplb_limits *limits,
                       size_t fast_bytes);
 void dqplb_sender_release(struct dqplb_sender *sender);
+/* What the target offers is known: receives, window and notices are its own, lanes the fewer of both. Puts may be there
+ * already, but nothing may have been posted. NCCLX_ERR_TRANSPORT: with such an offer there is no connection. */
+int dqplb_agree(struct dqplb_sender *sender, const struct dqplb_terms *offer);
 
 /* Ways in. */
 void dqplb_put(struct dqplb_sender *sender, struct dqplb_order *order, struct dqplb_put *put);
@@ -283,7 +286,5 @@ void dqplb_lane_closed(struct dqplb_tracker *tracker, unsigned lane, struct dqpl
 
 /* "lanes:outstanding:segment", the segment with K or M. NCCLX_ERR_ARG with a sentence that says what is wrong. */
 int dqplb_limits_parse(const char *text, struct dqplb_limits *limits);
-/* Where nothing is said about a NCCLX_DISTANCE_*. */
-struct dqplb_limits dqplb_limits_default(int distance);
 
 #endif

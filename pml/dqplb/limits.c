@@ -4,29 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Starting points, graded by the round trip relative to a rack's (1, 7, 15, 30, after the published fabric): each about
- * doubles what is in flight. The published defaults are 16 lanes of 128 segments of 512 KiB, and 1 MiB for all that is
- * farther than a zone. */
-struct dqplb_limits dqplb_limits_default(int distance)
-{
-    static const struct dqplb_limits near = {.lanes = 4, .outstanding = 4, .segment = 256 << 10};
-    static const struct dqplb_limits zone = {.lanes = 8, .outstanding = 8, .segment = 512 << 10};
-    static const struct dqplb_limits building = {.lanes = 8, .outstanding = 16, .segment = 512 << 10};
-    static const struct dqplb_limits campus = {.lanes = 16, .outstanding = 16, .segment = 512 << 10};
-    switch (distance) {
-    case NCCLX_DISTANCE_SELF:
-    case NCCLX_DISTANCE_NODE:
-    case NCCLX_DISTANCE_RACK:
-        return near;
-    case NCCLX_DISTANCE_BUILDING:
-        return building;
-    case NCCLX_DISTANCE_CAMPUS:
-        return campus;
-    default:
-        return zone;
-    }
-}
-
 static bool read_number(const char **text, unsigned long most, unsigned long *number)
 {
     char *end;

@@ -43,6 +43,19 @@ void dqplb_sender_release(struct dqplb_sender *sender)
     sender->lane = NULL;
 }
 
+int dqplb_agree(struct dqplb_sender *sender, const struct dqplb_terms *offer)
+{
+    struct dqplb_terms terms = sender->terms;
+    if (offer->lanes < terms.lanes) terms.lanes = offer->lanes;
+    terms.receives = offer->receives;
+    terms.window = offer->window;
+    terms.notices = offer->notices;
+    if (!sensible(&terms, &sender->limits))
+        return base_error(NCCLX_ERR_TRANSPORT, "it offers terms that make no sense");
+    sender->terms = terms;
+    return NCCLX_SUCCESS;
+}
+
 /* ---- Lanes ---- */
 
 void dqplb_lanes_changed(struct dqplb_sender *sender)

@@ -1,5 +1,5 @@
-/* card.c - where a rank listens, and the key by which others know it: "VERSION KEY ADDRESSES" as text, in the PMIx
- * store. */
+/* card.c - where a rank listens, the key by which others know it, and what it takes from each of them:
+ * "VERSION KEY LANES:RECEIVES:WINDOW:NOTICES ADDRESSES" as text, in the PMIx store. */
 #include "pml/tcp/tcp.h"
 
 #include <stdio.h>
@@ -13,7 +13,8 @@ int tcp_card_publish(struct ncclx_rt *rt, const struct tcp_card *card)
     char text[CARD_TEXT];
     int length = snprintf(text, sizeof text, "%d ", TCP_CARD_VERSION);
     for (int i = 0; i < OOB_KEY_BYTES; i++) length += sprintf(text + length, "%02x", card->key[i]);
-    text[length++] = ' ';
+    length += sprintf(text + length, " %u:%u:%u:%u ", card->offer.lanes, card->offer.receives, card->offer.window,
+                      card->offer.notices);
     oob_addresses_format(&card->addresses, text + length, sizeof text - (size_t)length);
     int error = bootstrap_put(rt, TCP_CARD_KEY, text, strlen(text));
     return error ? error : bootstrap_commit(rt);
@@ -23,6 +24,15 @@ static int digit(char byte)
 {
     if (byte >= '0' && byte <= '9') return byte - '0';
     return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
+}
+
+/* What the numbers may be is the affair of who uses them. */
+static int parse_offer(const char *text, struct lane_offer *offer)
+{
+    int length = 0;
+    bool read = sscanf(text, "%9u:%9u:%9u:%9u %n", &offer->lanes, &offer->receives, &offer->window, &offer->notices,
+                       &length) == 4;
+    return read && length > 0 && text[length - 1] == ' ' ? length : 0;
 }
 
 /* Ends with a zero, as bootstrap promises. */
@@ -42,6 +52,8 @@ int tcp_card_parse(const void *value, size_t bytes, struct tcp_card *card)
         if (low < 0) return base_error(NCCLX_ERR_TRANSPORT, "the card has no key");
         card->key[i] = (unsigned char)(high << 4 | low);
     }
-    if (*end++ != ' ') return base_error(NCCLX_ERR_TRANSPORT, "the card has no addresses");
-    return oob_addresses_parse(end, &card->addresses);
+    if (*end++ != ' ') return base_error(NCCLX_ERR_TRANSPORT, "the card has no offer");
+    int length = parse_offer(end, &card->offer);
+    if (!length) return base_error(NCCLX_ERR_TRANSPORT, "the card has no addresses, or no offer");
+    return oob_addresses_parse(end + length, &card->addresses);
 }

@@ -40,11 +40,10 @@ static void use(struct tcp_channel *channel)
 {
     if (channel->retry_ns) channel->connection->pml->tcp->unsettled--;
     channel->retry_ns = 0;
-    base_free(AREA_TCP, channel->card);
-    channel->card = NULL;
     channel->in = base_alloc(AREA_TCP, TCP_IN_BYTES);
     if (!channel->in) tcp_lost(channel, "memory is short for what it sends");
     base_log(AREA_TCP, LOG_INFO, "connected to rank %d", channel->connection->rank);
+    if (!channel->lost) lanes_agreed(channel->connection, &channel->card->offer);
 }
 
 static void keep(struct tcp_channel *channel, int fd)
@@ -103,10 +102,6 @@ static void card_came(struct tcp_channel *channel, int code, void *value, size_t
         tcp_lost(channel, base_error_detail());
         return;
     }
-    if (channel->meet.state == MEET_OPEN) {
-        base_free(AREA_TCP, card);
-        return;
-    }
     channel->card = card;
     if (channel->meet.state == MEET_OPENING && !channel->attempt) attempt(channel);
 }
@@ -150,6 +145,10 @@ static void asked_for_key(struct tcp *tcp, const struct oob_event *event)
 static void accepted(struct tcp *tcp, const struct oob_event *event)
 {
     struct tcp_channel *channel = tcp_channel_of(tcp, (int)event->peer);
+    if (channel && event->tag) {
+        tcp_lane_accepted(channel, event->tag, event->fd);
+        return;
+    }
     enum meet_action action = channel && !channel->lost ? meet_accepted(&channel->meet) : MEET_DROP;
     if (action == MEET_DROP) {
         close(event->fd);
@@ -162,6 +161,10 @@ static void accepted(struct tcp *tcp, const struct oob_event *event)
 static void connected(struct tcp *tcp, const struct oob_event *event)
 {
     struct tcp_channel *channel = tcp_channel_of(tcp, (int)event->peer);
+    if (channel && event->tag) {
+        if (!tcp_lane_connected(channel, event->id, event->fd)) close(event->fd);
+        return;
+    }
     if (channel && channel->attempt == event->id) channel->attempt = 0;
     if (!channel || channel->lost || meet_connected(&channel->meet) == MEET_DROP) {
         close(event->fd);
@@ -174,7 +177,8 @@ static void connected(struct tcp *tcp, const struct oob_event *event)
 static void failed(struct tcp *tcp, const struct oob_event *event)
 {
     struct tcp_channel *channel = tcp_channel_of(tcp, (int)event->peer);
-    if (!channel || channel->attempt != event->id) return;
+    if (channel && event->tag) tcp_lane_failed(channel, event->id, event->text);
+    if (!channel || event->tag || channel->attempt != event->id) return;
     channel->attempt = 0;
     tcp_lost(channel, event->text);
 }

@@ -12,6 +12,8 @@
 #define EAGER_LIMIT ((size_t)32768)
 /* Polls that find nothing between two looks at all sockets: one that something came from lately is asked each time. */
 #define LOOK_EVERY 8
+/* So many looks at a lane that find nothing, and it is looked at like all others. */
+#define IDLE_LOOKS 64
 #define OPEN_LOOK_NS UINT64_C(200000)
 /* How long the end waits for peers to say that they have all they need. */
 #define BYE_NS UINT64_C(1000000000)
@@ -63,6 +65,7 @@ static int listen_here(struct tcp *tcp)
     struct tcp_card card;
     int error = oob_key_pair(identity.public_key, identity.private_key);
     if (!error) error = oob_create(&identity, &options, &tcp->oob);
+    card.offer = lanes_offer;
     memcpy(card.key, identity.public_key, sizeof card.key);
     oob_wipe(&identity, sizeof identity);
     if (!error) error = oob_listen(tcp->oob);
@@ -78,7 +81,8 @@ int tcp_start(struct pml *pml)
     tcp->pml = pml;
     tcp->epoll = -1;
     pml->tcp = tcp;
-    int error = listen_here(tcp);
+    int error = tcp_trouble_parse(pml->rt->config.value[CONFIG_LANE_TROUBLE].text, &tcp->trouble);
+    if (!error) error = listen_here(tcp);
     if (error) {
         tcp_stop(pml);
         return error;
@@ -124,6 +128,7 @@ void tcp_stop(struct pml *pml)
     for (struct tcp_channel *channel; (channel = tcp->first);) {
         tcp->first = channel->next;
         if (channel->fd >= 0) close(channel->fd);
+        tcp_lanes_free(channel);
         bootstrap_fetch_leave(channel->fetch);
         base_free(AREA_TCP, channel->card);
         base_free(AREA_TCP, channel->in);
@@ -150,7 +155,9 @@ void tcp_lost(struct tcp_channel *channel, const char *why)
     if (channel->fd >= 0) close(channel->fd);
     channel->fd = -1;
     if (tcp->hot == channel) tcp->hot = NULL;
+    tcp_lanes_close(channel);
     base_rt_peer_lost(tcp->pml->rt, channel->connection->rank, why);
+    lanes_lost(channel->connection);
 }
 
 /* ---- Connections ---- */
@@ -161,6 +168,11 @@ static int connect_to(struct pml *pml, struct pml_connection *connection)
     if (!tcp) return base_error(NCCLX_ERR_UNREACHABLE, "this rank has no tcp transport");
     struct tcp_channel *channel = base_calloc(AREA_TCP, 1, sizeof *channel);
     if (!channel) return base_error(NCCLX_ERR_NO_MEM, "no memory for the connection to rank %d", connection->rank);
+    int error = lanes_make(connection, &tcp_lane_transport);
+    if (error) {
+        base_free(AREA_TCP, channel);
+        return error;
+    }
     int64_t wish = pml->rt->config.value[CONFIG_EAGER_LIMIT].number;
     size_t limit = wish > 0 ? (size_t)wish : EAGER_LIMIT;
     channel->connection = connection;
@@ -171,8 +183,9 @@ static int connect_to(struct pml *pml, struct pml_connection *connection)
     connection->channel = channel;
     connection->payload_max = TCP_PAYLOAD_MAX;
     connection->stream_piece = TCP_PIECE_MAX;
-    connection->announce_threshold = SIZE_MAX; /* nobody could write there */
     connection->route.eager_limit = limit < TCP_PAYLOAD_MAX ? limit : TCP_PAYLOAD_MAX;
+    connection->route.can_write = true; /* over lanes */
+    connection->announce_threshold = connection->route.eager_limit + 1;
     connection->probed = true;
     return NCCLX_SUCCESS;
 }
@@ -221,20 +234,33 @@ static int write_to(struct pml_connection *connection, const void *from, uint64_
 
 /* ---- Progress ---- */
 
-static int look_at(struct tcp *tcp, const struct epoll_event *event)
+static int look_at_channel(struct tcp *tcp, struct tcp_channel *channel, uint32_t events)
 {
-    struct tcp_channel *channel = event->data.ptr;
-    if (!channel) return 0; /* oob's: looked at anyway */
     if (channel->lost) return 0;
     if (channel->meet.state == MEET_CONNECTED) {
         tcp_greeting(channel);
         return 1;
     }
     if (channel->meet.state != MEET_OPEN) return 0;
-    if (event->events & EPOLLOUT) tcp_flush(channel);
-    if (channel->lost || !(event->events & (EPOLLIN | EPOLLERR | EPOLLHUP))) return 0;
+    if (events & EPOLLOUT) tcp_flush(channel);
+    if (channel->lost || !(events & (EPOLLIN | EPOLLERR | EPOLLHUP))) return 0;
     tcp->hot = channel;
     return tcp_receive(channel);
+}
+
+static int look_at(struct tcp *tcp, const struct epoll_event *event)
+{
+    const enum tcp_kind *kind = event->data.ptr;
+    if (!kind) return 0; /* oob's: looked at anyway */
+    if (*kind == TCP_CONTROL) return look_at_channel(tcp, event->data.ptr, event->events);
+    if (*kind == TCP_LANE_OUT) {
+        tcp->hot_out = event->data.ptr;
+        tcp->idle_out = 0;
+        return tcp_out_look(event->data.ptr, event->events & EPOLLOUT);
+    }
+    tcp->hot_in = event->data.ptr;
+    tcp->idle_in = 0;
+    return tcp_in_look(event->data.ptr, event->events & EPOLLOUT);
 }
 
 static int look_at_all(struct tcp *tcp)
@@ -253,12 +279,31 @@ static int look_at_all(struct tcp *tcp)
     return found + tcp_open_poll(tcp, now);
 }
 
+/* Sockets that something came from lately, without asking which have something. */
+static int look_at_hot(struct tcp *tcp)
+{
+    int events = tcp->hot ? tcp_receive(tcp->hot) : 0;
+    if (tcp->hot_in) {
+        int found = tcp_in_look(tcp->hot_in, false);
+        tcp->idle_in = found ? 0 : tcp->idle_in + 1;
+        if (tcp->idle_in > IDLE_LOOKS) tcp->hot_in = NULL;
+        events += found;
+    }
+    if (tcp->hot_out) {
+        int found = tcp_out_look(tcp->hot_out, false);
+        tcp->idle_out = found ? 0 : tcp->idle_out + 1;
+        if (tcp->idle_out > IDLE_LOOKS) tcp->hot_out = NULL;
+        events += found;
+    }
+    return events;
+}
+
 static int poll_all(struct pml *pml)
 {
     struct tcp *tcp = pml->tcp;
-    int events = tcp->hot ? tcp_receive(tcp->hot) : 0;
-    if (events || (tcp->hot && ++tcp->turn % LOOK_EVERY)) return events;
-    return look_at_all(tcp);
+    int events = look_at_hot(tcp);
+    bool hot = tcp->hot || tcp->hot_in || tcp->hot_out;
+    return hot && ++tcp->turn % LOOK_EVERY ? events : events + look_at_all(tcp);
 }
 
 bool tcp_drained(const struct pml *pml)

@@ -18,6 +18,7 @@ enum planted_bug {
     BUG_AMBIGUOUS_ANNOUNCED,      /* a receive announces itself although an earlier one could take its message */
     BUG_ANNOUNCEMENT_NOT_USED_UP, /* an eager message leaves the announcement that its receive made */
     BUG_WITHDRAWN_UNSEEN,         /* a cancelled announcement is confirmed before it is taken back */
+    BUG_FILLING_STAYS_PENDING,    /* a receive whose data follows can still be matched, and cancelled */
     BUG_HELD_NOT_RELEASED,        /* bytes of unexpected messages are not given back */
     /* offers of work: pml/shm/offer */
     BUG_OFFER_ACCEPTED_LATE,  /* an offer is accepted that was withdrawn */

@@ -58,9 +58,10 @@ static void write_packet(struct shm_channel *channel, const struct record *recor
     struct pml_packet *line;
     while (!(line = ring_reserve(&channel->writer))) poll_all();
     memcpy(line->u.word, record->word, sizeof record->word);
-    uint8_t kind = record->kind % 16;
-    line->kind = kind < PROTOCOL_KINDS ? kind : kind == 13 ? HELP_READING : kind == 14 ? HELP_WRITING : kind == 15 ? HELP_GETTING + (record->tag & 1)
-                                                                                                            : record->kind;
+    uint8_t kind = record->kind % 17;
+    const uint8_t others[] = {HELP_READING, HELP_WRITING, (uint8_t)(HELP_GETTING + (record->tag & 1)),
+                              record->tag & 1 ? PROTOCOL_LANES : record->kind};
+    line->kind = kind < 13 ? kind : others[kind - 13];
     line->inline_bytes = record->inline_bytes;
     line->source = record->source;
     line->tag = record->tag;

@@ -159,11 +159,11 @@ static void case_shapes(void)
 {
     char *base;
     const size_t unit = (size_t)rank + 1;
+    unsigned char mark = (unsigned char)(rank + 1); /* the library's until the fence */
     ncclx_win_t win = allocate((size_t)rank * 8 * unit, unit, 1, &base);
     OK(ncclx_win_set_errhandler(win, NCCLX_ERRORS_RETURN));
     for (int to = 0; to < size; to++) {
         const size_t there = (size_t)to * 8 * ((size_t)to + 1);
-        unsigned char mark = (unsigned char)(rank + 1);
         if (rank < to * 8) OK(ncclx_win_put(&mark, 1, NCCLX_BYTE, to, (size_t)rank, win));
         OK(ncclx_win_put(&mark, 0, NCCLX_BYTE, to, (size_t)to * 8, win));
         FAILS(ncclx_win_put(&mark, 1, NCCLX_BYTE, to, (size_t)to * 8, win), NCCLX_ERR_RANGE);

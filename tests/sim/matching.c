@@ -59,6 +59,7 @@ struct packet {
     int from, tag;
     uint64_t send, receive, address, count, bytes, offset;
     unsigned number;
+    bool follows;
     unsigned char data[MAX_BYTES];
 };
 
@@ -69,6 +70,7 @@ struct rank {
     struct protocol_peer peer[MAX_RANKS];
     struct protocol_route route[MAX_RANKS];
     struct protocol_flow flow;
+    bool lanes[MAX_RANKS]; /* writes to it take their time */
     bool hold_sent[MAX_RANKS];
     struct sim_channel *channel[MAX_RANKS]; /* to each */
     unsigned sent_to[MAX_RANKS], arrived_from[MAX_RANKS];
@@ -290,17 +292,28 @@ static void filled(struct sim *sim, struct rank *rank, const struct packet *pack
     if (packet->number != rank->arrived_from[packet->from]++)
         sim_fail(sim, "rank %d: messages of a pair out of order", rank->me);
     struct protocol_action action =
-        protocol_filled(&rank->peer[packet->from], &receive->core, packet->from, packet->tag, packet->bytes);
+        protocol_filled(&rank->peer[packet->from], &receive->core, packet->from, packet->tag, packet->bytes, packet->follows);
     if (receive != want)
         sim_fail(sim, "rank %d: a write from rank %d with tag %d fills the wrong receive", rank->me, packet->from,
                  packet->tag);
-    if (!action.complete) sim_fail(sim, "rank %d: FILLED is refused", rank->me);
+    if (action.error == NCCLX_ERR_TRANSPORT || action.complete == packet->follows)
+        sim_fail(sim, "rank %d: FILLED is refused", rank->me);
     if (sim_failed(sim)) return;
     receive->from = packet->from;
     receive->from_tag = packet->tag;
     receive->from_number = packet->number;
     receive->bytes = packet->bytes;
-    complete_receive(sim, rank, receive, action.error);
+    if (action.complete) complete_receive(sim, rank, receive, action.error);
+}
+
+static void landed(struct sim *sim, struct rank *rank, const struct packet *packet)
+{
+    struct receive *receive = rank->receives[packet->receive];
+    struct protocol_action action = protocol_landed(&receive->core);
+    if (!action.complete)
+        sim_fail(sim, "rank %d: landed data is refused", rank->me);
+    else
+        complete_receive(sim, rank, receive, action.error);
 }
 
 static void data_arrived(struct sim *sim, struct rank *rank, const struct packet *packet)
@@ -322,8 +335,31 @@ static void cancelled(struct rank *rank, struct receive *receive)
 
 /* ---- Sender ---- */
 
+/* Over lanes: what was sent meanwhile is faster, or slower. */
+static void lands(struct sim *sim, void *context, uint64_t from, uint64_t receive)
+{
+    struct send *send = context;
+    struct world *world = world_of(sim);
+    struct receive *into = world->rank[send->to].receives[receive];
+    if (protocol_grants(&into->core) < send->bytes)
+        sim_fail(sim, "rank %d: a write that the receiver does not grant", (int)from);
+    else
+        store(sim, &world->rank[send->to], into, 0, send->data, send->bytes);
+    complete_send(send);
+    transmit(&world->rank[from], send->to, (struct packet){.kind = PROTOCOL_LANES, .receive = receive});
+}
+
+static void write_later(struct sim *sim, struct rank *rank, struct send *send, uint64_t receive)
+{
+    sim_after(sim, sim_random(sim, 20000), lands, send, (uint64_t)rank->me, receive);
+}
+
 static void stream(struct sim *sim, struct rank *rank, struct send *send)
 {
+    if (rank->lanes[send->to]) {
+        write_later(sim, rank, send, send->core.receive);
+        return;
+    }
     while (send->core.state == STATE_STREAMING) {
         uint64_t offset = send->core.stream.moved;
         size_t bytes = protocol_stream_next(&send->core, 1 + sim_random(sim, 150));
@@ -359,6 +395,9 @@ static void arrived(struct sim *sim, void *context, const void *data, size_t byt
         break;
     case PROTOCOL_DATA:
         data_arrived(sim, rank, &packet);
+        break;
+    case PROTOCOL_LANES:
+        landed(sim, rank, &packet);
         break;
     case PROTOCOL_FINISHED:
         if (!protocol_finished(&send->core)) sim_fail(sim, "rank %d: FINISHED is refused", rank->me);
@@ -429,6 +468,11 @@ static void start_send(struct sim *sim, struct rank *rank)
     case SEND_FILL:
         packet.kind = PROTOCOL_FILLED;
         packet.receive = used->receive;
+        if (rank->lanes[send->to]) {
+            packet.follows = true;
+            write_later(sim, rank, send, used->receive);
+            break;
+        }
         store(sim, &world->rank[send->to], world->rank[send->to].receives[used->receive], 0, send->data, send->bytes);
         complete_send(send);
         break;
@@ -563,7 +607,7 @@ static void start(struct sim *sim)
     struct world *world = sim_alloc(sim, sizeof *world);
     sim_set_user(sim, world);
     world->ranks = 1 + (int)sim_random(sim, MAX_RANKS);
-    bool reads = sim_chance(sim, 2, 3), writes = sim_chance(sim, 2, 3);
+    bool reads = sim_chance(sim, 2, 3), writes = sim_chance(sim, 2, 3), lanes = sim_chance(sim, 1, 2);
     int steps = 10 + (int)sim_random(sim, 150);
     uint64_t span = 1000 + sim_random(sim, 300000);
     for (int r = 0; r < world->ranks; r++) {
@@ -574,6 +618,7 @@ static void start(struct sim *sim)
         for (int peer = 0; peer < world->ranks; peer++) {
             rank->route[peer] = (struct protocol_route){
                 .eager_limit = EAGER_LIMIT, .can_read = reads || peer == r, .can_write = writes || peer == r};
+            rank->lanes[peer] = lanes && peer != r;
             rank->channel[peer] =
                 sim_channel_create(sim, 100, 100 + sim_random(sim, 20000), arrived, &world->rank[peer]);
         }
@@ -610,6 +655,7 @@ static const enum planted_bug bugs[] = {BUG_WILDCARD_ORDER,
                                         BUG_AMBIGUOUS_ANNOUNCED,
                                         BUG_ANNOUNCEMENT_NOT_USED_UP,
                                         BUG_WITHDRAWN_UNSEEN,
+                                        BUG_FILLING_STAYS_PENDING,
                                         BUG_HELD_NOT_RELEASED,
                                         BUG_NONE};
 

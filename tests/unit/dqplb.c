@@ -221,6 +221,27 @@ static void senseless_terms(void **state)
         assert_int_equal(dqplb_sender_init(&other, &bad[i], &limits, 0), NCCLX_ERR_ARG);
 }
 
+static void the_target_sets_terms(void **state)
+{
+    const struct dqplb_terms offer = {.lanes = 2, .receives = 9, .window = 128, .notices = 5};
+    const struct dqplb_terms none = {.receives = 9, .window = 128, .notices = 5};
+    const struct dqplb_terms odd = {.lanes = 2, .receives = 9, .window = 100, .notices = 5};
+    struct dqplb_put put = put_of(150, true);
+    (void)state;
+    assert_int_equal(dqplb_sender_init(&sender, &terms, &limits, 16), 0);
+    memset(&order, 0, sizeof order);
+    dqplb_put(&sender, &order, &put);
+    assert_int_equal(dqplb_agree(&sender, &none), NCCLX_ERR_TRANSPORT);
+    assert_int_equal(dqplb_agree(&sender, &odd), NCCLX_ERR_TRANSPORT);
+    assert_int_equal(dqplb_agree(&sender, &offer), 0);
+    assert_false(dqplb_lane_may_open(&sender, 2));
+    assert_int_equal(dqplb_lane_up(&sender, 1), 0);
+    expect_write(1, 1000, 100, 0);
+    assert_int_equal(sender.terms.depth, terms.depth);
+    assert_int_equal(sender.lane[1].receives, 9);
+    dqplb_sender_release(&sender);
+}
+
 static void limits_as_text(void **state)
 {
     (void)state;
@@ -237,8 +258,9 @@ static void limits_as_text(void **state)
         "1 :1:1",   "1:1:1:1", "1:+1:1",    "x:1:1",  "1:1:0x10", "1:1:5000000000", "99999999999999999999:1:1"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_int_equal(dqplb_limits_parse(bad[i], &parsed), NCCLX_ERR_ARG);
-    for (int distance = NCCLX_DISTANCE_SELF; distance <= NCCLX_DISTANCE_UNKNOWN; distance++) {
-        struct dqplb_limits usual = dqplb_limits_default(distance);
+    for (enum base_config_id id = CONFIG_DQPLB_NODE; id <= CONFIG_DQPLB_CAMPUS; id++) {
+        struct dqplb_limits usual;
+        assert_int_equal(dqplb_limits_parse(base_config_table()[id].initial, &usual), NCCLX_SUCCESS);
         assert_in_range(usual.lanes, 1, DQPLB_MAX_LANES - 1);
         assert_in_range(usual.outstanding, 2, DQPLB_MAX_OUTSTANDING); /* never under two segments a lane */
     }
@@ -255,6 +277,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(hostile_sender, make, unmake),
         cmocka_unit_test_setup_teardown(hostile_target, make, unmake),
         cmocka_unit_test(senseless_terms),
+        cmocka_unit_test(the_target_sets_terms),
         cmocka_unit_test(limits_as_text),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

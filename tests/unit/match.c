@@ -245,7 +245,13 @@ static void hostile_answers_are_refused(void **state)
     assert_int_equal(protocol_data(&receive, 0, 1).error, NCCLX_ERR_TRANSPORT);
     assert_true(protocol_data(&receive, 59, 1).complete);
     assert_int_equal(protocol_data(&receive, 60, 0).error, NCCLX_ERR_TRANSPORT);
-    assert_int_equal(protocol_filled(&peer[1], &receive, 1, 1, 5).error, NCCLX_ERR_TRANSPORT); /* not announced */
+    assert_int_equal(protocol_filled(&peer[1], &receive, 1, 1, 5, false).error, NCCLX_ERR_TRANSPORT); /* not announced */
+    assert_int_equal(protocol_landed(&receive).error, NCCLX_ERR_TRANSPORT);
+    assert_int_equal(protocol_grants(&receive), 0);
+    assert_int_equal(protocol_deliver(&receive, &blind, PROTOCOL_REQUEST, 60).control, PROTOCOL_CLEAR);
+    assert_int_equal(protocol_grants(&receive), 60);
+    assert_true(protocol_landed(&receive).complete);
+    assert_int_equal(protocol_landed(&receive).error, NCCLX_ERR_TRANSPORT);
 }
 
 static void flow_is_bounded_both_ways(void **state)

@@ -1,5 +1,6 @@
-/* no_bootstrap.c - for programs that make their jobs themselves: there is no process manager to ask. */
+/* no_bootstrap.c - for programs that make their jobs themselves: there is no process manager to ask, and all ranks are here. */
 #include "bootstrap/bootstrap.h"
+#include "topo/topo.h"
 
 int bootstrap_node_segment(struct ncclx_rt *rt, int *fd)
 {
@@ -60,4 +61,9 @@ bool bootstrap_fetched(struct bootstrap_fetch *fetch, int *code, void **value, s
 void bootstrap_fetch_leave(struct bootstrap_fetch *fetch)
 {
     (void)fetch;
+}
+
+int topo_distance(struct ncclx_rt *rt, int rank)
+{
+    return rank == rt->job.rank ? NCCLX_DISTANCE_SELF : NCCLX_DISTANCE_NODE;
 }

@@ -60,6 +60,14 @@ void pml_region_hide(struct ncclx_rt *rt, const struct pml_region_card *card)
     (void)card;
 }
 
+int pml_region_open(struct ncclx_rt *rt, struct pml_region_card *card, size_t bytes)
+{
+    (void)rt;
+    must(bytes <= card->word[1]);
+    card->word[3] = bytes;
+    return NCCLX_SUCCESS;
+}
+
 bool pml_region_shareable(const struct pml_region_card *card)
 {
     return card->word[2];
@@ -72,6 +80,9 @@ int pml_region_attach(struct ncclx_rt *rt, int peer, const struct pml_region_car
     *region = calloc(1, sizeof **region);
     must(*region != NULL);
     **region = (struct pml_region){.access = access, .address = card->word[0], .bytes = card->word[1], .peer = peer};
+    if (access == PML_ACCESS_LANES && !card->word[3]) (*region)->access = PML_ACCESS_MESSAGE;
+    if (access == PML_ACCESS_LANES) (*region)->bytes = card->word[1];
+    (*region)->key = card->word[3];
     if (access == PML_ACCESS_DIRECT) (*region)->pointer = (char *)(uintptr_t)card->word[0];
     atomic_fetch_add(&pml_standin.regions_open, 1);
     return NCCLX_SUCCESS;
@@ -150,4 +161,101 @@ int pml_am_send(struct ncclx_rt *rt, int peer, unsigned id, const void *header, 
     must(id == OSC_AM_ID && header_bytes <= PML_AM_HEADER_MAX && bytes <= PML_STANDIN_AM_MAX && peer != rt->job.rank);
     pml_standin.send(rt, peer, header, header_bytes, data, bytes);
     return NCCLX_SUCCESS;
+}
+
+/* ---- Lanes: as late as may be, and in the opposite order ---- */
+
+struct move {
+    struct move *next;
+    char *to;
+    const char *from;
+    size_t bytes;
+};
+
+struct pml_order {
+    struct ncclx_rt *rt;
+    struct pml_region *region;
+    struct move *moves;
+};
+
+int pml_order_make(struct ncclx_rt *rt, struct pml_region *region, void (*changed)(void *arg), void *arg,
+                   struct pml_order **order)
+{
+    (void)changed, (void)arg;
+    *order = calloc(1, sizeof **order);
+    must(*order != NULL && region->access == PML_ACCESS_LANES);
+    (*order)->rt = rt;
+    (*order)->region = region;
+    return NCCLX_SUCCESS;
+}
+
+static void move_all(struct pml_order *order)
+{
+    while (order->moves) {
+        struct move *move = order->moves;
+        order->moves = move->next;
+        memcpy(move->to, move->from, move->bytes);
+        free(move);
+    }
+}
+
+void pml_order_leave(struct pml_order *order)
+{
+    if (!order) return;
+    move_all(order);
+    free(order);
+}
+
+static void keep(struct pml_order *order, char *to, const char *from, size_t bytes)
+{
+    struct move *move = calloc(1, sizeof *move);
+    must(move != NULL);
+    *move = (struct move){.next = order->moves, .to = to, .from = from, .bytes = bytes};
+    order->moves = move;
+}
+
+static char *place(const struct pml_order *order, size_t offset, size_t bytes)
+{
+    must(offset <= order->region->key && bytes <= order->region->key - offset);
+    return (char *)(uintptr_t)order->region->address + offset;
+}
+
+int pml_order_put(struct pml_order *order, size_t offset, const void *from, size_t bytes, const struct pml_signal *signal)
+{
+    if (bytes) keep(order, place(order, offset, bytes), from, bytes);
+    if (!signal) return NCCLX_SUCCESS;
+    move_all(order);
+    pml_standin.send_signal(order->rt, order->region->peer, signal);
+    return NCCLX_SUCCESS;
+}
+
+int pml_order_get(struct pml_order *order, size_t offset, void *to, size_t bytes)
+{
+    keep(order, to, place(order, offset, bytes), bytes);
+    return NCCLX_SUCCESS;
+}
+
+int pml_order_flush(struct pml_order *order, struct pml_goal *goal)
+{
+    move_all(order);
+    *goal = (struct pml_goal){0, 0};
+    return NCCLX_SUCCESS;
+}
+
+bool pml_order_reached(const struct pml_order *order, const struct pml_goal *goal)
+{
+    (void)goal;
+    return !order->moves;
+}
+
+int pml_order_error(const struct pml_order *order)
+{
+    (void)order;
+    return NCCLX_SUCCESS;
+}
+
+void pml_signal_register(struct ncclx_rt *rt, pml_signal_fn function, void *arg)
+{
+    must(arg == rt->osc);
+    pml_standin.signalled = function;
 }

@@ -19,6 +19,8 @@
 struct parcel {
     struct parcel *next;
     int source;
+    bool is_signal;
+    struct pml_signal signal;
     size_t header_bytes, bytes;
     char header[PML_AM_HEADER_MAX], data[PML_STANDIN_AM_MAX];
 };
@@ -43,20 +45,34 @@ static void expect_at(bool good, int line)
 }
 #define EXPECT(condition) expect_at(condition, __LINE__)
 
-static void send_parcel(struct ncclx_rt *rt, int peer, const void *header, size_t header_bytes, const void *data, size_t bytes)
+static void send(int peer, struct parcel *parcel)
 {
     struct rank *to = &ranks[peer];
+    pthread_mutex_lock(&to->guard);
+    if (to->first) to->last->next = parcel;
+    else to->first = parcel;
+    to->last = parcel;
+    pthread_mutex_unlock(&to->guard);
+}
+
+static void send_parcel(struct ncclx_rt *rt, int peer, const void *header, size_t header_bytes, const void *data, size_t bytes)
+{
     struct parcel *parcel = calloc(1, sizeof *parcel);
     parcel->source = rt->job.rank;
     parcel->header_bytes = header_bytes;
     parcel->bytes = bytes;
     memcpy(parcel->header, header, header_bytes);
     if (bytes) memcpy(parcel->data, data, bytes);
-    pthread_mutex_lock(&to->guard);
-    if (to->first) to->last->next = parcel;
-    else to->first = parcel;
-    to->last = parcel;
-    pthread_mutex_unlock(&to->guard);
+    send(peer, parcel);
+}
+
+static void post_signal(struct ncclx_rt *rt, int peer, const struct pml_signal *signal)
+{
+    struct parcel *parcel = calloc(1, sizeof *parcel);
+    parcel->source = rt->job.rank;
+    parcel->is_signal = true;
+    parcel->signal = *signal;
+    send(peer, parcel);
 }
 
 static int poll_messages(void *arg)
@@ -67,7 +83,8 @@ static int poll_messages(void *arg)
     if (parcel) rank->first = parcel->next;
     pthread_mutex_unlock(&rank->guard);
     if (!parcel) return 0;
-    pml_standin.arrived(&rank->rt, parcel->source, parcel->header, parcel->header_bytes, parcel->data, parcel->bytes, rank->rt.osc);
+    if (parcel->is_signal) pml_standin.signalled(&rank->rt, parcel->source, &parcel->signal, rank->rt.osc);
+    else pml_standin.arrived(&rank->rt, parcel->source, parcel->header, parcel->header_bytes, parcel->data, parcel->bytes, rank->rt.osc);
     free(parcel);
     return 1;
 }
@@ -126,6 +143,7 @@ static void run_with(void (*function)(struct rank *rank), enum pml_access of_sha
     pml_standin.shareable = of_shareable;
     pml_standin.plain = of_plain;
     pml_standin.send = send_parcel;
+    pml_standin.send_signal = post_signal;
     program = function;
     failed_line = 0;
     pthread_barrier_init(&meeting, NULL, RANKS);
@@ -150,6 +168,7 @@ static void run_all_ways(void (*function)(struct rank *rank))
     run_with(function, PML_ACCESS_DIRECT, PML_ACCESS_MESSAGE);
     run_with(function, PML_ACCESS_COPY, PML_ACCESS_COPY);
     run_with(function, PML_ACCESS_MESSAGE, PML_ACCESS_MESSAGE);
+    run_with(function, PML_ACCESS_LANES, PML_ACCESS_LANES);
 }
 
 static int create(struct ncclx_comm *comm, void *memory, size_t bytes, size_t unit, size_t slots, void **base, struct ncclx_win **win)

@@ -1,0 +1,133 @@
+/* gets.c - reading a peer's memory where nothing but the peer can: it is asked to put the data here. */
+#include "pml/lanes/private.h"
+
+/* Gets that a peer is asked for at a time: each holds some of its memory. */
+#define ASKED_MAX 64
+
+/* ---- The one who wants ---- */
+
+static void ask(struct lanes *lanes, const struct lanes_get *get, uint64_t key)
+{
+    const struct lanes_range *range = lanes_range_find(lanes->connection->pml, get->name);
+    struct pml_packet packet = {.kind = PROTOCOL_LANES,
+                                .count = LANES_GET,
+                                .inline_bytes = 4 * sizeof(uint64_t),
+                                .context = get->name,
+                                .u.word = {key, get->address, get->bytes, range->address}};
+    lanes->asked++;
+    pml_post_control(lanes->connection, &packet);
+}
+
+static struct lanes_get *make(struct pml *pml, char *to, size_t bytes)
+{
+    struct lanes_range *range;
+    struct lanes_get *get = pml->lanes->free_gets;
+    if (get) pml->lanes->free_gets = get->next;
+    else get = base_alloc(AREA_PML, sizeof *get);
+    if (!get) return NULL;
+    if (lanes_range_take(pml, &range, &get->name)) {
+        get->next = pml->lanes->free_gets;
+        pml->lanes->free_gets = get;
+        return NULL;
+    }
+    range->address = (uint64_t)(uintptr_t)to;
+    range->bytes = bytes;
+    range->get = get;
+    return get;
+}
+
+int pml_order_get(struct pml_order *order, size_t offset, void *to, size_t bytes)
+{
+    struct lanes *lanes = order->lanes;
+    struct pml *pml = lanes->connection->pml;
+    if (order->error || lanes->lost)
+        return base_error(NCCLX_ERR_PROC_FAILED, "the way to rank %d has failed", lanes->connection->rank);
+    if (!bytes) return NCCLX_SUCCESS;
+    struct lanes_get *get = make(pml, to, bytes);
+    if (!get) return base_error(NCCLX_ERR_NO_MEM, "no memory for a get");
+    get->order = order;
+    get->address = order->address + offset;
+    get->bytes = bytes;
+    get->next = NULL;
+    if (lanes->last_get) lanes->last_get->next = get;
+    else lanes->first_get = get;
+    lanes->last_get = get;
+    lanes->gets++;
+    order->gets++;
+    order->under_way++;
+    pml->lanes->under_way++;
+    pml->counters.get_bytes += bytes;
+    if (lanes->asked < ASKED_MAX) ask(lanes, get, order->key);
+    return NCCLX_SUCCESS;
+}
+
+static struct lanes_get *first_not_asked(const struct lanes *lanes)
+{
+    struct lanes_get *get = lanes->first_get;
+    for (unsigned i = 0; i < lanes->asked && get; i++) get = get->next;
+    return get;
+}
+
+static void end_first(struct lanes *lanes, int code)
+{
+    struct pml *pml = lanes->connection->pml;
+    struct lanes_get *get = lanes->first_get;
+    struct pml_order *order = get->order;
+    lanes->first_get = get->next;
+    if (!get->next) lanes->last_get = NULL;
+    lanes->gets--;
+    if (lanes->asked) lanes->asked--;
+    pml->lanes->under_way--;
+    lanes_range_drop(pml, get->name);
+    get->next = pml->lanes->free_gets;
+    pml->lanes->free_gets = get;
+    order->got++;
+    if (code) order->error = code;
+    lanes_order_changed(order);
+}
+
+void lanes_get_ended(struct lanes *lanes, uint64_t name)
+{
+    if (!lanes->asked || lanes->first_get->name != name) {
+        lanes_breach(lanes, "it answers a get that nobody made");
+        return;
+    }
+    end_first(lanes, NCCLX_SUCCESS);
+    struct lanes_get *next = lanes->lost || lanes->gets == lanes->asked ? NULL : first_not_asked(lanes);
+    if (next) ask(lanes, next, next->order->key);
+}
+
+void lanes_gets_fail(struct lanes *lanes)
+{
+    while (lanes->first_get) end_first(lanes, NCCLX_ERR_PROC_FAILED);
+}
+
+/* ---- The one who has ---- */
+
+void lanes_get_arrived(struct lanes *lanes, const struct pml_packet *packet)
+{
+    struct pml *pml = lanes->connection->pml;
+    uint64_t key = packet->u.word[0], address = packet->u.word[1], bytes = packet->u.word[2];
+    const struct lanes_range *range = lanes_range_find(pml, key);
+    struct lanes_origin *origin;
+    if (!range || range->get || !bytes || !lanes_range_holds(range, address, bytes)) {
+        lanes_breach(lanes, "it reads memory that it may not");
+        return;
+    }
+    struct lanes_put *put = lanes_origin_of(lanes, &origin) ? NULL : lanes_put_get(pml);
+    if (!put) {
+        lanes_breach(lanes, "memory is short for an answer to it");
+        return;
+    }
+    put->core.from = (const char *)(uintptr_t)address;
+    put->core.bytes = bytes;
+    put->core.to = packet->u.word[3];
+    put->core.key = packet->context;
+    put->core.notice = true;
+    put->notice = (struct pml_packet){.kind = PROTOCOL_LANES,
+                                      .count = LANES_ANSWERED,
+                                      .inline_bytes = 2 * sizeof(uint64_t),
+                                      .context = packet->context,
+                                      .tag = 1};
+    lanes_submit(lanes, &origin->answers, put);
+}
