@@ -101,8 +101,10 @@ int osc_message_flush(struct osc_window *window, struct osc_target *target, bool
     base_wait_begin(&wait, rt, call, describe_flush, target);
     while (!error && !osc_message_failed(target) && !osc_message_reached(target, &goal, here)) error = base_wait_step(&wait);
     base_wait_end(&wait);
-    if (error || !osc_message_failed(target)) return error;
-    return base_error(osc_message_failed(target), "the way to rank %d of the window failed", target->rank);
+    int failed = osc_message_failed(target);
+    if (error || !failed) return error;
+    if (failed == NCCLX_ERR_PROC_FAILED) return base_error(failed, "%s: rank %d is lost", call, target->peer);
+    return base_error(failed, "the way to rank %d of the window failed", target->rank);
 }
 
 int osc_message_settle(struct osc_window *window, struct osc_target *target, const char *call)

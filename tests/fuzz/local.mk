@@ -2,7 +2,7 @@
 #     ../configure CC=clang --disable-static --enable-sanitizers=address,undefined,fuzzer-no-link
 #     make fuzz FUZZER=config && ./fuzz found ../tests/fuzz/corpus/config
 FUZZ_DRIVER = tests/fuzz/driver.c tests/fuzz/fuzz.h
-fuzz_tests = tests/fuzz/command_line tests/fuzz/config tests/fuzz/frames tests/fuzz/hosts tests/fuzz/kvx tests/fuzz/lists tests/fuzz/matrix tests/fuzz/notices tests/fuzz/oob tests/fuzz/packets tests/fuzz/tree tests/fuzz/window
+fuzz_tests = tests/fuzz/command_line tests/fuzz/config tests/fuzz/frames tests/fuzz/hosts tests/fuzz/kvx tests/fuzz/lanes tests/fuzz/lists tests/fuzz/matrix tests/fuzz/notices tests/fuzz/oob tests/fuzz/packets tests/fuzz/tree tests/fuzz/window
 tests_fuzz_command_line_SOURCES = tests/fuzz/command_line.c $(FUZZ_DRIVER)
 tests_fuzz_command_line_LDADD = launcher/liblauncher.la $(CORE_LIBS)
 tests_fuzz_config_SOURCES = tests/fuzz/config.c $(FUZZ_DRIVER)
@@ -13,6 +13,8 @@ tests_fuzz_hosts_SOURCES = tests/fuzz/hosts.c $(FUZZ_DRIVER)
 tests_fuzz_hosts_LDADD = launcher/liblauncher.la $(CORE_LIBS)
 tests_fuzz_kvx_SOURCES = tests/fuzz/kvx.c $(FUZZ_DRIVER)
 tests_fuzz_kvx_LDADD = bootstrap/libkvx.la $(CORE_LIBS)
+tests_fuzz_lanes_SOURCES = tests/fuzz/lanes.c tests/unit/pml_world.c tests/unit/pml_world.h $(FUZZ_DRIVER)
+tests_fuzz_lanes_LDADD = $(CORE_LIBS)
 tests_fuzz_lists_SOURCES = tests/fuzz/lists.c $(FUZZ_DRIVER)
 tests_fuzz_lists_LDADD = $(CORE_LIBS)
 tests_fuzz_matrix_SOURCES = tests/fuzz/matrix.c examples/matrix_market.c examples/matrix_market.h $(FUZZ_DRIVER)

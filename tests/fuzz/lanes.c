@@ -1,0 +1,284 @@
+/* lanes.c - everything that a peer may send over sockets: packets, frames of lanes and acknowledgements, in any order and
+ * with any content; and its card. Rank 0 has memory that the peer may write to, an announced receive, a send, a put and a
+ * get under way; the peer is this program, on the other ends of socket pairs. Nothing but what was granted may change. */
+#include "tests/fuzz/fuzz.h"
+#include "tests/unit/pml_world.h"
+
+#include "pml/lanes/private.h"
+#include "pml/tcp/lane.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+const char fuzz_name[] = "lanes";
+
+#define BYTES 256
+#define MARGIN 64
+#define LARGE 50000
+#define LANES 2 /* of each direction */
+
+static struct world world;
+static char window[MARGIN + BYTES + MARGIN], buffer[MARGIN + BYTES + MARGIN], got[MARGIN + BYTES + MARGIN], large[LARGE];
+static struct pml_connection *connection;
+static struct tcp_channel *channel;
+static int control, lane_in[LANES], lane_out[LANES]; /* the peer's ends */
+static uint64_t key, get_key, receive, send_name;
+
+/* One step of the peer. */
+struct record {
+    uint8_t what, a, b, c;
+    uint32_t bytes;
+    uint64_t x, y;
+};
+
+static int make_pair(int *theirs)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair)) abort();
+    if (*theirs >= 0) close(*theirs);
+    *theirs = pair[1];
+    return pair[0];
+}
+
+/* In place of sockets that connect: the peer accepts at once. */
+static void open_lane(struct pml_connection *of, unsigned lane, uint32_t life)
+{
+    if (lane >= LANES) {
+        lanes_broke(of, lane, "there are no more");
+        return;
+    }
+    struct tcp_out *out = tcp_out_make(channel, lane, life);
+    if (!out) abort();
+    out->fd = make_pair(&lane_out[lane]);
+    lanes_opened(of, lane);
+}
+
+static void hear_signal(struct ncclx_rt *rt, int source, const struct pml_signal *signal, void *arg)
+{
+    (void)rt, (void)signal, (void)arg;
+    if (source != 1) abort();
+}
+
+static void nothing(void *arg)
+{
+    (void)arg;
+}
+
+static void connect_peer(struct pml *pml, struct tcp *tcp)
+{
+    static struct lane_transport transport;
+    transport = tcp_lane_transport;
+    transport.open = open_lane;
+    pml->tcp = tcp;
+    pml->connection[0] = base_calloc(AREA_PML, CONNECTION_CHUNK, sizeof *pml->connection[0]);
+    connection = base_calloc(AREA_PML, 1, sizeof *connection);
+    channel = base_calloc(AREA_TCP, 1, sizeof *channel);
+    if (!pml->connection[0] || !connection || !channel) abort();
+    pml->connection[0][1] = connection;
+    *connection = (struct pml_connection){.pml = pml,
+                                          .rank = 1,
+                                          .transport = &transport_tcp,
+                                          .channel = channel,
+                                          .payload_max = TCP_PAYLOAD_MAX,
+                                          .stream_piece = TCP_PIECE_MAX,
+                                          .announce_threshold = 1,
+                                          .probed = true,
+                                          .route = {.eager_limit = 64, .can_write = true}};
+    if (lanes_make(connection, &transport)) abort();
+    channel->connection = connection;
+    tcp->first = channel; /* ends with it, as pml ends */
+    channel->meet.state = MEET_OPEN;
+    channel->fd = make_pair(&control);
+    channel->in = base_alloc(AREA_TCP, TCP_IN_BYTES);
+    if (!channel->in) abort();
+}
+
+static void accept_lane(unsigned lane, uint32_t life)
+{
+    if (!channel->lost) tcp_in_accept(channel, lane, life, make_pair(&lane_in[lane]));
+}
+
+/* ---- What the peer sends ---- */
+
+static void say(int fd, const void *data, size_t bytes)
+{
+    if (fd >= 0) (void)!send(fd, data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static uint64_t choose_key(uint8_t which, uint64_t other)
+{
+    const uint64_t keys[] = {key, pml_receive_key(receive), get_key, other};
+    return keys[which % 4];
+}
+
+static uint64_t choose_place(uint8_t which, uint64_t offset)
+{
+    char *const places[] = {window + MARGIN, buffer + MARGIN, got + MARGIN};
+    return which % 4 == 3 ? offset : (uint64_t)(uintptr_t)places[which % 4] + (offset & 0x80 ? -(offset & 0x7f) : offset & 0x1ff);
+}
+
+static void say_frame(const struct record *record)
+{
+    static const char data[2 * BYTES] = {1};
+    struct tcp_frame frame = {.kind = record->c & 0x80 ? record->c : TCP_FRAME_WRITE,
+                              .flags = record->b >> 2 & 3,
+                              .bytes = record->bytes % (BYTES + 20),
+                              .immediate = (uint32_t)record->y,
+                              .to = choose_place(record->b, record->x),
+                              .key = choose_key(record->a >> 1, record->y)};
+    if (record->c & 0x40) frame.bytes = record->bytes;
+    say(lane_in[record->a % LANES], &frame, sizeof frame);
+    say(lane_in[record->a % LANES], data, frame.bytes < sizeof data ? frame.bytes : record->b);
+}
+
+static void say_packet(const struct record *record)
+{
+    const uint64_t names[] = {receive, send_name, get_key, record->y};
+    struct pml_packet packet = {.kind = record->b & 0x80 ? record->b % 20 : PROTOCOL_LANES,
+                                .count = record->a % 16,
+                                .inline_bytes = 40,
+                                .context = names[record->b % 4],
+                                .source = 1,
+                                .tag = record->c % 4,
+                                .u.word = {record->x % 8, record->y % 8, record->y, record->x, record->bytes}};
+    static const char payload[4096];
+    uint32_t bytes = 0;
+    if (packet.count == LANES_GET) packet.u.word[0] = choose_key(record->b >> 2, record->y);
+    if (packet.count == LANES_GET) packet.u.word[1] = choose_place(record->b >> 4, record->x);
+    if (record->b >> 2 & 1 && packet.kind != PROTOCOL_LANES) packet.context = 4;
+    if (packet.count == LANES_REPORT && packet.kind == PROTOCOL_LANES) bytes = record->c & 0x40 ? record->bytes % 5000 : 512;
+    if (bytes) packet.inline_bytes = PACKET_HAS_PAYLOAD;
+    packet.pass = bytes;
+    say(control, &packet, sizeof packet);
+    if (bytes) say(control, payload, bytes < sizeof payload ? bytes : sizeof payload);
+}
+
+static void say_ack(const struct record *record)
+{
+    const struct tcp_ack ack = {.kind = record->c & 0x80 ? record->c : TCP_FRAME_ACK,
+                                .life = record->b % 4,
+                                .completed = record->x % 8,
+                                .receives = record->y % 2048};
+    say(lane_out[record->a % LANES], &ack, sizeof ack);
+}
+
+static void step(const struct record *record)
+{
+    switch (record->what % 6) {
+    case 0:
+    case 1:
+        say_frame(record);
+        break;
+    case 2:
+        say_packet(record);
+        break;
+    case 3:
+        say_ack(record);
+        break;
+    case 4:
+        accept_lane(record->a % LANES, record->b % 4);
+        break;
+    case 5:
+        say(record->b & 1 ? lane_in[record->a % LANES] : record->b & 2 ? control : lane_out[record->a % LANES], record,
+            record->c % sizeof *record);
+        break;
+    }
+}
+
+static void empty(int fd)
+{
+    char sink[4096];
+    while (fd >= 0 && recv(fd, sink, sizeof sink, MSG_DONTWAIT) > 0) continue;
+}
+
+static void look(void)
+{
+    if (!channel->lost) tcp_receive(channel);
+    for (unsigned i = 0; i < LANES && channel->lanes; i++) {
+        if (channel->lanes->in[i]) tcp_in_look(channel->lanes->in[i], true);
+        if (channel->lanes->out[i]) tcp_out_look(channel->lanes->out[i], true);
+        empty(lane_in[i]);
+        empty(lane_out[i]);
+    }
+    if (!channel->lost) pml_backlog_drain(connection->pml);
+    empty(control);
+}
+
+/* ---- One run ---- */
+
+static void check_margins(const char *block)
+{
+    for (int i = 0; i < MARGIN; i++)
+        if (block[i] != 0x5a || block[MARGIN + BYTES + i] != 0x5a) abort();
+}
+
+static void parse_card(const uint8_t *data, size_t bytes)
+{
+    struct tcp_card card;
+    char text[4096];
+    if (bytes >= sizeof text) return;
+    memcpy(text, data, bytes);
+    text[bytes] = 0;
+    (void)tcp_card_parse(text, bytes, &card);
+}
+
+static void start(struct pml_order **order)
+{
+    struct pml *pml = world.rt[0].pml;
+    struct ncclx_request *request[2];
+    struct pml_region region = {.access = PML_ACCESS_LANES, .address = 4096, .bytes = BYTES, .peer = 1, .key = 5};
+    if (lanes_range_add(pml, (uint64_t)(uintptr_t)window + MARGIN, BYTES, &key)) abort();
+    if (pml_irecv(&world.comm[0], PML_USER, buffer + MARGIN, BYTES, 1, 1, &request[0])) abort();
+    if (pml_isend(&world.comm[0], PML_USER, large, LARGE, 1, 1, &request[1])) abort();
+    receive = ((struct pml_request *)request[0])->name;
+    send_name = ((struct pml_request *)request[1])->name;
+    if (pml_order_make(&world.rt[0], &region, nothing, NULL, order)) abort();
+    if (pml_order_get(*order, 0, got + MARGIN, BYTES)) abort();
+    get_key = connection->lanes->first_get->name;
+    lanes_agreed(connection, &lanes_offer);
+    const struct pml_signal signal = {.window = 4, .value = 1};
+    if (pml_order_put(*order, 0, large, BYTES, NULL) || pml_order_put(*order, 0, large, LARGE, &signal)) abort();
+    for (unsigned i = 0; i < LANES; i++) accept_lane(i, 1);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    static char *environment[] = {"NCCLX_LOG=none", "NCCLX_DQPLB_NODE=1:4:1000", NULL};
+    struct tcp *tcp = base_calloc(AREA_TCP, 1, sizeof *tcp);
+    struct pml_order *order;
+    if (!tcp) abort();
+    if (bytes && data[0] == '2') parse_card(data, bytes);
+    memset(window, 0x5a, sizeof window);
+    memset(buffer, 0x5a, sizeof buffer);
+    memset(got, 0x5a, sizeof got);
+    control = -1;
+    for (unsigned i = 0; i < LANES; i++) lane_in[i] = lane_out[i] = -1;
+    world_open(&world, 2, environment);
+    struct pml *pml = world.rt[0].pml;
+    tcp->pml = pml;
+    tcp->epoll = -1;
+    connect_peer(pml, tcp);
+    pml_signal_register(&world.rt[0], hear_signal, NULL);
+    start(&order);
+    for (; bytes >= sizeof(struct record) && !channel->lost; bytes -= sizeof(struct record), data += sizeof(struct record)) {
+        struct record record;
+        memcpy(&record, data, sizeof record);
+        step(&record);
+        if (!(record.c & 1)) look();
+    }
+    look();
+    check_margins(window);
+    check_margins(buffer);
+    check_margins(got);
+    tcp_lost(channel, "the end of the test");
+    pml_order_leave(order);
+    if (control >= 0) close(control);
+    for (unsigned i = 0; i < LANES; i++) {
+        if (lane_in[i] >= 0) close(lane_in[i]);
+        if (lane_out[i] >= 0) close(lane_out[i]);
+    }
+    world_close(&world);
+    return 0;
+}

@@ -1,0 +1,46 @@
+#!/bin/bash
+# lanes.t - puts, signals and large messages over lanes of sockets: limits, lanes that are slow and break, and what is left of a
+# peer's rights when it lies. NCCLX_TEST_LONG=1: a million signals.
+. "$(dirname "$0")/lib.sh"
+mp=$top_builddir/tests/mp
+TEST_TIMEOUT=110
+export NCCLX_TRANSPORTS=tcp
+
+# windows RANKS PROGRAM CASE...
+windows() {
+    local ranks=$1 program=$2; shift 2
+    runs "$program, $ranks ranks: $*" 0 ncclxrun -n "$ranks" "$mp/$program" "$@"
+    is "$program, $ranks ranks: $*: all took part" "ok $ranks" "$out"
+}
+
+# How much is in flight.
+for limits in 1:1:1000 2:3:64K 16:16:1M; do
+    runs "messages, limits $limits" 0 env NCCLX_DQPLB_NODE=$limits ncclxrun -n 2 "$mp/p2p"
+done
+runs "limits that are none" 1 env NCCLX_DQPLB_RACK=4:4 ncclxrun -n 2 "$mp/p2p"
+like "are named" 'NCCLX_DQPLB_RACK.*4:4.*lanes:outstanding:segment' "$err"
+runs "lanes are opened" 0 env NCCLX_LOG=warn,pml:info ncclxrun -n 2 "$mp/p2p"
+like "the fast one" 'lane 0 to rank [01] is open' "$err"
+like "and those for data" 'lane 4 to rank [01] is open' "$err"
+runs "small puts" 0 env NCCLX_LOG=warn,pml:info ncclxrun -n 2 "$mp/window" signal 10
+like "open the fast lane" 'lane 0 to rank [01] is open' "$err"
+if [[ $err =~ lane\ [1-9] ]]; then fail "and no other" "$err"; else pass "and no other"; fi
+
+# Lanes that are slow and break, again and again: nothing is early, lost, or there twice.
+troubled() { # troubled TROUBLE RANKS PROGRAM...
+    local trouble=$1 ranks=$2; shift 2
+    runs "lanes in trouble ($trouble): $*" 0 env NCCLX_LOG=warn,pml:info NCCLX_LANE_TROUBLE="$trouble" ncclxrun -n "$ranks" "$mp/$1" "${@:2}"
+    like "lanes broke: $*" 'lane [0-9]+ to rank [0-9]+ broke' "$err"
+    like "and came back: $*" 'lane [0-9]+ to rank [0-9]+ is open.*more times' "$err"
+}
+rounds=1500
+[ -z "${NCCLX_TEST_LONG:-}" ] || { rounds=800000; TEST_TIMEOUT=3000; } # and a quarter of it on other memory
+troubled 1:50:100 2 window signal $rounds
+troubled 2:0:30 3 window signal 300
+troubled 3:100:10 3 window put
+troubled 4:50:6 2 p2p
+troubled 5:20:10 3 window_epochs locks 10
+troubled 6:50:10 3 coll
+runs "trouble that is none" 1 env NCCLX_LANE_TROUBLE=much ncclxrun -n 2 "$mp/p2p"
+like "is named" 'NCCLX_LANE_TROUBLE is "much"' "$err"
+done_testing
