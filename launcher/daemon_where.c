@@ -4,10 +4,8 @@
 
 #include "launcher/daemon.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char *state_name(char state)
 {
@@ -29,15 +27,11 @@ static const char *state_name(char state)
     }
 }
 
-static bool read_file(pid_t pid, const char *name, char *text, size_t bytes)
+static bool read_of(pid_t pid, const char *name, char *text, size_t bytes)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : read(fd, text, bytes - 1);
-    if (fd >= 0) close(fd);
-    text[got > 0 ? got : 0] = 0;
-    return got > 0;
+    return base_read_small(path, text, bytes);
 }
 
 /* "NAME, which sleeps in do_wait": the name is what /proc/PID/stat has in brackets. */
@@ -45,10 +39,10 @@ static void describe(pid_t pid, char *text, size_t bytes)
 {
     char stat[512], wait[64];
     snprintf(text, bytes, "process %d", (int)pid);
-    if (!read_file(pid, "stat", stat, sizeof stat)) return;
+    if (!read_of(pid, "stat", stat, sizeof stat)) return;
     char *open_bracket = strchr(stat, '('), *close = strrchr(stat, ')');
     if (!open_bracket || !close || close < open_bracket || close[1] != ' ') return;
-    bool known = read_file(pid, "wchan", wait, sizeof wait) && wait[0] != '0';
+    bool known = read_of(pid, "wchan", wait, sizeof wait) && wait[0] != '0';
     snprintf(text, bytes, "process %d (%.*s), which %s%s%s", (int)pid, (int)(close - open_bracket - 1),
              open_bracket + 1, state_name(close[2]), known ? " in " : "", known ? wait : "");
 }

@@ -5,28 +5,17 @@
 
 #include "runtime/base/base.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
-
-static bool read_file(const char *path, char *text, size_t bytes)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : read(fd, text, bytes - 1);
-    if (fd >= 0) close(fd);
-    text[got > 0 ? got : 0] = 0;
-    return got > 0;
-}
 
 /* As in /proc/PID/stat; 0: there is no such process. */
 static char state_of(pid_t pid)
 {
     char path[64], text[512];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    const char *after = read_file(path, text, sizeof text) ? strrchr(text, ')') : NULL;
+    const char *after = base_read_small(path, text, sizeof text) ? strrchr(text, ')') : NULL;
     return after && after[1] == ' ' ? after[2] : 0;
 }
 
@@ -52,5 +41,5 @@ pid_t pulse_child_of(pid_t pid)
 {
     char path[64], text[64];
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
-    return read_file(path, text, sizeof text) ? (pid_t)atoi(text) : 0;
+    return base_read_small(path, text, sizeof text) ? (pid_t)atoi(text) : 0;
 }

@@ -3,26 +3,14 @@
 #include "topo/topo.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <hwloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define NVIDIA_VENDOR 0x10de
 #define PCI_CLASS_DISPLAY 0x03
 #define DRIVER_FOLDER "/proc/driver/nvidia/gpus"
-
-/* Reads a small file; false when it is not there. */
-static bool read_file(const char *path, char *text, size_t bytes)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : read(fd, text, bytes - 1);
-    if (fd >= 0) close(fd);
-    text[got > 0 ? got : 0] = 0;
-    return got > 0;
-}
 
 /* The logical number, among NUMA nodes with cpus, of that with this set; -1 when there is none. */
 static int find_numa(hwloc_topology_t topology, hwloc_const_bitmap_t nodeset)
@@ -42,7 +30,7 @@ static int numa_of_system(hwloc_topology_t topology, const char *pci)
 {
     char path[128], text[32];
     snprintf(path, sizeof path, "/sys/bus/pci/devices/%.32s/numa_node", pci);
-    if (!read_file(path, text, sizeof text) || text[0] < '0' || text[0] > '9') return -1;
+    if (!base_read_small(path, text, sizeof text) || text[0] < '0' || text[0] > '9') return -1;
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
     if (!set) return -1;
     hwloc_bitmap_only(set, (unsigned)strtoul(text, NULL, 10));
@@ -56,7 +44,7 @@ static bool is_usable(const char *pci)
 {
     char path[256], text[2048];
     snprintf(path, sizeof path, DRIVER_FOLDER "/%.32s/information", pci);
-    if (!read_file(path, text, sizeof text)) return false;
+    if (!base_read_small(path, text, sizeof text)) return false;
     const char *minor = strstr(text, "Device Minor:");
     if (!minor) return false;
     snprintf(path, sizeof path, "/dev/nvidia%lu", strtoul(minor + strlen("Device Minor:"), NULL, 10));

@@ -17,6 +17,7 @@
 #include "runtime/base/config.h"
 #include "runtime/base/copy.h"
 #include "runtime/base/error.h"
+#include "runtime/base/file.h"
 #include "runtime/base/info.h"
 #include "runtime/base/job.h"
 #include "runtime/base/log.h"

@@ -9,6 +9,7 @@ libncclx_core_la_SOURCES += \
 	runtime/base/config_parse.c \
 	runtime/base/copy.h \
 	runtime/base/error.c runtime/base/error.h \
+	runtime/base/file.c runtime/base/file.h \
 	runtime/base/info.c runtime/base/info.h \
 	runtime/base/job.h \
 	runtime/base/log.c runtime/base/log.h \
