@@ -30,6 +30,7 @@ struct pml_connection {
     size_t stream_piece;       /* and of one of a stream */
     size_t announce_threshold; /* receives from it announce themselves from this size on */
     bool probed;        /* route.can_read and can_write are known */
+    bool copies;        /* NCCLX_PROTOCOL=copy, and the peer is another process */
     bool hold_sent;
     bool reported; /* a breach of the protocol was logged */
     bool queued;   /* in pml->busy */

@@ -10,6 +10,7 @@ pml_sources = \
 	pml/available.c pml/available.h \
 	pml/backlog.c \
 	pml/comm.c \
+	pml/copy.h \
 	pml/internal.h \
 	pml/match.c pml/match.h \
 	pml/memory.c pml/memory.h \
@@ -24,6 +25,7 @@ pml_sources = \
 	pml/transport.h \
 	$(dqplb_sources) \
 	pml/lane.h \
+	pml/lanes/copy.c \
 	pml/lanes/gets.c \
 	pml/lanes/lanes.c pml/lanes/lanes.h \
 	pml/lanes/orders.c \

@@ -9,6 +9,8 @@
 
 static const struct transport *const transports[] = {&transport_self, &transport_shm, &transport_tcp};
 
+enum { CHOSE_COPY = 1 }; /* of CONFIG_PROTOCOL */
+
 /* A look at sockets is a system call, at shared memory some loads: so many of these to one of those. */
 #define TCP_EVERY 8
 
@@ -163,13 +165,23 @@ static int connection_make(struct pml *pml, int rank, struct pml_connection **co
     return NCCLX_SUCCESS;
 }
 
+/* NCCLX_PROTOCOL=copy: nobody reaches into the other's memory, and no receive tells its address. */
+static void copy_only(struct pml_connection *connection)
+{
+    connection->copies = connection->probed = true;
+    connection->route.can_read = connection->route.can_write = false;
+    connection->announce_threshold = SIZE_MAX;
+}
+
 /* While one call waits for what the peer has published, progress or another thread may connect. */
 static int connect_by(struct pml *pml, struct pml_connection *connection, const struct transport *transport)
 {
     int error = transport->connect(pml, connection);
     if (connection->transport) return NCCLX_SUCCESS;
-    if (!error) connection->transport = transport;
-    return error;
+    if (error) return error;
+    connection->transport = transport;
+    if (pml->rt->config.value[CONFIG_PROTOCOL].number == CHOSE_COPY && transport != &transport_self) copy_only(connection);
+    return NCCLX_SUCCESS;
 }
 
 int pml_connection_to(struct pml *pml, int rank, struct pml_connection **connection)

@@ -172,7 +172,7 @@ static int find_access(struct ncclx_rt *rt, struct region *region, const struct 
     pml_connection_probe(region->connection);
     if (region->connection->route.can_read && region->connection->route.can_write)
         region->base.access = PML_ACCESS_COPY;
-    else if (region->connection->lanes && region->base.key)
+    else if (region->connection->lanes && region->base.key && !region->connection->copies)
         region->base.access = PML_ACCESS_LANES;
     return NCCLX_SUCCESS;
 }

@@ -203,6 +203,10 @@ void pml_send_cleared(struct pml *pml, struct pml_connection *connection, const 
         return;
     }
     connection->requested--;
+    if (connection->lanes && connection->copies) {
+        lanes_copy_send(connection, request);
+        return;
+    }
     struct lanes_put *put =
         connection->lanes ? lanes_send_make(connection, request, receive, packet->u.word[1]) : NULL;
     if (put) lanes_send(connection, put);

@@ -27,6 +27,7 @@ diag() { printf '%s\n' "$@" | sed 's/^/# /'; }
 is() { if [ "$2" = "$3" ]; then pass "$1"; else fail "$1" "expected: $2" "     got: $3"; fi; }
 # like NAME REGEX ACTUAL
 like() { if [[ "$3" =~ $2 ]]; then pass "$1"; else fail "$1" "expected to match: $2" "got: $3"; fi; }
+unlike() { if [[ "$3" =~ $2 ]]; then fail "$1" "expected not to match: $2" "got: $3"; else pass "$1"; fi; }
 # runs NAME EXPECTED_STATUS COMMAND...: output in $out, errors in $err
 runs() {
     local name=$1 want=$2 status; shift 2

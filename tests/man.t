@@ -125,7 +125,7 @@ nothing "each variable of the manual exists" "$(missing "$listed_variables" "$re
 real_choices=$("$top_builddir/runtime/ncclx-info" --config 2>/dev/null | awk '
     /^NCCLX_/ { name = $1 }
     /^    valid: one of / { sub(/.*one of /, ""); gsub(/,/, ""); for (i = 1; i <= NF; i++) print name, $i }')
-listed_choices=$(awk '/^\.It Ev / { name = $3 } /^\.(Cm|It Cm) / { for (i = 2; i <= NF; i++) if ($i ~ /^[a-z_]+$/) print name, $i }' ncclx_env.7)
+listed_choices=$(awk '/^\.It Ev / { name = $3 } /^\.(Cm|It Cm) / { for (i = 2; i <= NF; i++) if ($i ~ /^[a-z][a-z_-]*$/) print name, $i }' ncclx_env.7)
 like "ncclx-info lists choices" "NCCLX_ERRORS return" "$real_choices"
 nothing "each choice is in the manual" "$(missing "$real_choices" "$listed_choices")"
 done_testing

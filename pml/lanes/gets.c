@@ -128,6 +128,6 @@ void lanes_get_arrived(struct lanes *lanes, const struct pml_packet *packet)
                                       .count = LANES_ANSWERED,
                                       .inline_bytes = 2 * sizeof(uint64_t),
                                       .context = packet->context,
-                                      .tag = 1};
+                                      .tag = LANES_ORDER_ANSWERS};
     lanes_submit(lanes, &origin->answers, put);
 }

@@ -97,6 +97,7 @@ void lanes_free(struct pml_connection *connection)
     lanes_lost(connection);
     lanes_origin_free(lanes);
     lanes_target_free(lanes);
+    lanes_copy_free(lanes);
     base_free(AREA_PML, lanes);
     connection->lanes = NULL;
 }
@@ -121,6 +122,7 @@ void lanes_packet_arrived(struct pml_connection *connection, const struct pml_pa
     case LANES_LANDED:
     case LANES_ANSWERED:
     case LANES_SIGNAL:
+    case LANES_CHUNK:
         lanes_notice_arrived(lanes, packet);
         break;
     case LANES_GET:
@@ -134,6 +136,15 @@ void lanes_packet_arrived(struct pml_connection *connection, const struct pml_pa
         break;
     case LANES_REPORT:
         lanes_report_arrived(lanes, packet, payload, bytes);
+        break;
+    case LANES_COPY:
+        lanes_copy_asked(lanes);
+        break;
+    case LANES_SLOTS:
+        lanes_copy_slots_arrived(lanes, packet);
+        break;
+    case LANES_CLEARED:
+        lanes_copy_cleared(lanes, packet->u.word[0]);
         break;
     default:
         lanes_breach(lanes, "it says something about lanes that is not known here");

@@ -8,10 +8,14 @@
  *     LANDED    context: name of the receive whose data it was
  *     ANSWERED  context: name of the get whose data it was
  *     SIGNAL    context: the window, source: rank in it, 2 value, 3 slot, 4 operation
+ *     CHUNK     context: name of the receive that the chunk is for, 2 offset, 3 bytes
  *   GET         context: name of the get, 0 key, 1 address, 2 bytes wanted, 3 address they go to
  *   PROGRESS    0 number expected, 1 notices applied
  *   CLOSE       0 lane, 1 life
  *   REPORT      0 lane, 1 life, 2 and 3 numbers expected; payload: bitmap of those that came early
+ *   COPY        asks for slots that chunks may be written to
+ *   SLOTS       0 key, 1 address, 2 slots, 3 bytes of each
+ *   CLEARED     0 chunks copied out of them so far
  */
 #ifndef PML_LANES_LANES_H
 #define PML_LANES_LANES_H
@@ -27,7 +31,11 @@ enum lanes_packet {
     LANES_GET,
     LANES_PROGRESS,
     LANES_CLOSE,
-    LANES_REPORT
+    LANES_REPORT,
+    LANES_CHUNK,
+    LANES_COPY,
+    LANES_SLOTS,
+    LANES_CLEARED
 };
 
 /* What this process takes from each peer. */
@@ -50,6 +58,9 @@ struct lanes_put;
 struct lanes_put *lanes_send_make(struct pml_connection *connection, struct pml_request *request, uint64_t receive,
                                   uint64_t to);
 void lanes_send(struct pml_connection *connection, struct lanes_put *put);
+
+/* The same by the copy protocol: the send is complete when the last of its data is in a slot. */
+void lanes_copy_send(struct pml_connection *connection, struct pml_request *request);
 
 /* Memory that peers may write to and read from, by key. */
 int lanes_range_add(struct pml *pml, uint64_t address, uint64_t bytes, uint64_t *key);

@@ -38,7 +38,7 @@ static int make(struct lanes *lanes)
         base_free(AREA_PML, origin);
         return error;
     }
-    origin->orders = 1; /* of answers */
+    origin->orders = LANES_ORDER_CHUNKS;
     lanes->origin = origin;
     if (lanes->has_offer) lanes_origin_agree(lanes);
     return NCCLX_SUCCESS;
@@ -207,6 +207,7 @@ struct lanes_put *lanes_put_get(struct pml *pml)
     memset(&put->core.limits, 0, sizeof put->core.limits);
     put->request = NULL;
     put->order = NULL;
+    put->slot = 0;
     return put;
 }
 
@@ -215,12 +216,14 @@ static void put_ended(struct lanes *lanes, struct lanes_put *put, int code)
     struct pml *pml = lanes->connection->pml;
     struct pml_request *request = put->request;
     struct pml_order *order = put->order;
+    unsigned slot = put->slot;
     lanes->origin->under_way--;
     pml->lanes->under_way--;
     put->next = pml->lanes->free_puts;
     pml->lanes->free_puts = put;
     if (request) pml_send_landed(request, code);
     if (order) lanes_order_put_ended(order, code);
+    if (slot) lanes_copy_placed(lanes, slot - 1);
 }
 
 void lanes_submit(struct lanes *lanes, struct dqplb_order *order, struct lanes_put *put)

@@ -12,7 +12,8 @@ struct lanes_put {
     struct lanes_put *next; /* free */
     struct pml_packet notice;
     struct pml_request *request; /* a send's */
-    struct pml_order *order;     /* or a window's; neither: the answer to a get */
+    struct pml_order *order;     /* or a window's; neither: the answer to a get, or a chunk */
+    unsigned slot;               /* of a chunk, + 1; else 0 */
 };
 
 struct lanes_flush {
@@ -69,6 +70,9 @@ enum lanes_door {
     DOOR_REPORTING  /* broken; the peer was asked what it has */
 };
 
+/* What notices name as their order; windows' follow. */
+enum { LANES_ORDER_NONE, LANES_ORDER_ANSWERS, LANES_ORDER_CHUNKS };
+
 /* What this process writes to the peer. */
 struct lanes_origin {
     struct dqplb_sender sender;
@@ -105,6 +109,7 @@ struct lanes {
     bool lost;
     bool has_offer;
     struct lane_offer offer; /* of the peer */
+    struct lanes_copy *copy; /* made on first use */
     struct lanes_get *first_get, *last_get; /* under way; answers come in this order */
     unsigned gets, asked;                   /* so many, of which the first were asked for */
 };
@@ -120,6 +125,14 @@ void lanes_origin_agree(struct lanes *lanes);
 void lanes_origin_fail(struct lanes *lanes);
 void lanes_origin_free(struct lanes *lanes);
 void lanes_report_arrived(struct lanes *lanes, const struct pml_packet *packet, const void *payload, size_t bytes);
+
+/* copy.c */
+void lanes_copy_placed(struct lanes *lanes, unsigned slot);
+void lanes_copy_asked(struct lanes *lanes);
+void lanes_copy_slots_arrived(struct lanes *lanes, const struct pml_packet *packet);
+void lanes_copy_cleared(struct lanes *lanes, uint64_t taken);
+void lanes_chunk_arrived(struct lanes *lanes, const struct pml_packet *packet);
+void lanes_copy_free(struct lanes *lanes);
 
 /* target.c */
 void lanes_target_free(struct lanes *lanes);

@@ -110,6 +110,7 @@ static void take_effect(struct lanes *lanes, const struct pml_packet *packet)
 {
     if (packet->count == LANES_LANDED) landed(lanes, packet);
     else if (packet->count == LANES_ANSWERED) lanes_get_ended(lanes, packet->context);
+    else if (packet->count == LANES_CHUNK) lanes_chunk_arrived(lanes, packet);
     else signalled(lanes, packet);
 }
 

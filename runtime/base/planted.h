@@ -112,6 +112,13 @@ enum planted_bug {
     BUG_DQPLB_SCATTERED,           /* entries of a lane that failed go to several lanes */
     BUG_DQPLB_MOVED_NOT_READ,      /* a flush does not read the lane that took over */
     BUG_DQPLB_FAILURE_FORGETS,     /* puts that wait for their notice do not end with the connection */
+    /* the copy protocol: pml/copy.h */
+    BUG_COPY_SLOT_REUSED,     /* a slot is filled again while its put is under way */
+    BUG_COPY_NOT_CLEARED,     /* chunks go out without the target's clear to send */
+    BUG_COPY_RING_OFF_BY_ONE, /* the two sides go round a ring of unlike length */
+    BUG_COPY_SLOT_LEAK,       /* a slot is not free again */
+    BUG_COPY_CLEAR_EARLY,     /* clear to send before the copy */
+    BUG_COPY_CLEAR_LEAK,      /* one clear to send is kept */
     BUG_COUNT
 };
 

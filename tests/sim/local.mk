@@ -63,3 +63,7 @@ tests_sim_oob_LDADD = $(CORE_LIBS)
 sim_tests += tests/sim/meet
 tests_sim_meet_SOURCES = tests/sim/meet.c pml/tcp/meet.h $(SIM_ENGINE)
 tests_sim_meet_CPPFLAGS = $(SIM_CPPFLAGS)
+
+sim_tests += tests/sim/copy
+tests_sim_copy_SOURCES = tests/sim/copy.c pml/copy.h $(SIM_ENGINE)
+tests_sim_copy_CPPFLAGS = $(SIM_CPPFLAGS)
