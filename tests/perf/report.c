@@ -227,10 +227,11 @@ static void print_json(FILE *file)
 #define SVG_HEIGHT 520
 #define SVG_LEFT 60
 #define SVG_BOTTOM 470
+#define SVG_MOST 28 /* of the logarithm of the size */
 
 static double svg_x(double bytes)
 {
-    return SVG_LEFT + log2(bytes + 1) / 24 * (SVG_WIDTH - SVG_LEFT - 180);
+    return SVG_LEFT + log2(bytes + 1) / SVG_MOST * (SVG_WIDTH - SVG_LEFT - 180);
 }
 
 static double svg_y(double ratio)
@@ -264,7 +265,7 @@ static void print_svg(FILE *file)
             "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"%s\"/><text x=\"20\" y=\"%.1f\">%g</text>\n",
             SVG_LEFT, SVG_WIDTH - 170, y, y, e ? "#eeeeee" : "#888888", y + 4, exp2(e));
     }
-    for (int e = 0; e <= 24; e += 4)
+    for (int e = 0; e <= SVG_MOST; e += 4)
         fprintf(file, "<text x=\"%.1f\" y=\"%d\">2^%d B</text>\n", svg_x(exp2(e)), SVG_BOTTOM + 20, e);
     for (int begin = 0, end; begin < point_count; begin = end) {
         int drawn = 0;
