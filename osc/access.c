@@ -32,7 +32,7 @@ int osc_put_bytes(struct osc_window *window, struct osc_target *target, const vo
     bool large = bytes >= OSC_LARGE && target->memory_region;
     if (__builtin_expect(target->memory != NULL && !large, 1)) {
         osc_copy(target->memory + offset, origin, bytes);
-        if (target->memory_region) pml_count_direct(rt, bytes, 0); /* not to this rank itself */
+        if (target->memory_region) pml_count_direct(target->memory_region, bytes, 0); /* not to this rank itself */
         return NCCLX_SUCCESS;
     }
     if (target->memory || target->copied) return pml_region_write(rt, target->memory_region, offset, origin, bytes);
@@ -63,7 +63,7 @@ int osc_get_bytes(struct osc_window *window, struct osc_target *target, void *or
     bool large = bytes >= OSC_LARGE && target->memory_region;
     if (target->memory && !large) {
         osc_copy(origin, target->memory + offset, bytes);
-        if (target->memory_region) pml_count_direct(rt, 0, bytes);
+        if (target->memory_region) pml_count_direct(target->memory_region, 0, bytes);
         return NCCLX_SUCCESS;
     }
     if (target->memory || target->copied) return pml_region_read(rt, target->memory_region, offset, origin, bytes);

@@ -76,7 +76,7 @@ static int run(struct osc_window *window, struct osc_target *target, const struc
     if (!target->memory) return run_by_copies(rt, target, operation);
     osc_atomic_run(atomic, target->memory + operation->offset, operation->operands, operation->result, operation->count,
                    &target->control->elements, target->plain);
-    if (target->memory_region) pml_count_direct(rt, bytes, operation->result ? bytes : 0);
+    if (target->memory_region) pml_count_direct(target->memory_region, bytes, operation->result ? bytes : 0);
     return NCCLX_SUCCESS;
 }
 

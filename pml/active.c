@@ -29,5 +29,6 @@ int pml_am_send(struct ncclx_rt *rt, int peer, unsigned id, const void *header, 
         return base_error(NCCLX_ERR_INTERNAL, "active message of %zu and %zu bytes is too large", header_bytes, bytes);
     struct pml_packet packet = {.kind = PROTOCOL_ACTIVE, .count = (uint16_t)header_bytes, .tag = (int)id};
     struct pml_payload payload = {.first = header, .first_bytes = header_bytes, .second = data, .second_bytes = bytes};
+    connection->traffic.sent += bytes;
     return pml_post_copy(connection, &packet, &payload);
 }

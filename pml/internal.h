@@ -41,6 +41,7 @@ struct pml_connection {
     int requested;                                  /* sends to it that wait for their receivers */
     uint64_t last_context;                          /* of the latest arrival, and its space */
     struct pml_space_state *last_space;
+    struct pml_traffic traffic;
 };
 
 /* One peer in one space of a communicator. */
@@ -282,6 +283,9 @@ bool tcp_drained(const struct pml *pml);
 /* region.c */
 bool pml_exposes(struct pml *pml, uint64_t address, size_t bytes);
 void pml_exposed_release(struct pml *pml);
+
+/* traffic.c: the log tells what passed by each transport. */
+void pml_traffic_report(struct pml *pml);
 
 /* memory.c */
 void pml_memory_release(struct pml *pml);

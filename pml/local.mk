@@ -9,6 +9,7 @@ pml_sources = \
 	pml/active.c \
 	pml/available.c pml/available.h \
 	pml/backlog.c \
+	pml/choice.c pml/choice.h \
 	pml/comm.c \
 	pml/copy.h \
 	pml/internal.h \
@@ -22,6 +23,7 @@ pml_sources = \
 	pml/region.c \
 	pml/self.c \
 	pml/send.c \
+	pml/traffic.c \
 	pml/transport.h \
 	$(dqplb_sources) \
 	pml/lane.h \

@@ -191,6 +191,7 @@ static void active_arrived(struct pml *pml, struct pml_connection *connection, c
         pml_breach(connection, "it sent an active message that nobody here takes");
         return;
     }
+    connection->traffic.received += bytes - header_bytes;
     pml->am[id].function(pml->rt, connection->rank, payload, header_bytes, (const char *)payload + header_bytes,
                          bytes - header_bytes, pml->am[id].arg);
 }

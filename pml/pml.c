@@ -1,13 +1,12 @@
 /* pml.c - start and end, connections, counters. */
 #include "bootstrap/bootstrap.h"
+#include "pml/choice.h"
 #include "pml/lanes/lanes.h"
 #include "pml/shm/shm.h"
 #include "pml/tcp/tcp.h"
 
 #include <string.h>
 #include <unistd.h>
-
-static const struct transport *const transports[] = {&transport_self, &transport_shm, &transport_tcp};
 
 enum { CHOSE_COPY = 1 }; /* of CONFIG_PROTOCOL */
 
@@ -29,41 +28,12 @@ static int connection_chunks(const struct pml *pml)
     return (pml->rt->job.size + CONNECTION_CHUNK - 1) / CONNECTION_CHUNK;
 }
 
-/* NCCLX_TRANSPORTS: a list of names, or empty for all. A rank always reaches itself. */
-static bool is_wanted(const struct ncclx_rt *rt, const char *name)
-{
-    const char *list = rt->config.value[CONFIG_TRANSPORTS].text;
-    size_t length = strlen(name);
-    if (!list || !*list) return true;
-    for (const char *at = list; at; at = strchr(at, ',')) {
-        if (*at == ',') at++;
-        if (!strncmp(at, name, length) && (at[length] == ',' || !at[length])) return true;
-    }
-    return false;
-}
-
-static int check_wanted(const struct ncclx_rt *rt)
-{
-    const char *list = rt->config.value[CONFIG_TRANSPORTS].text;
-    for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',') {
-        size_t length = strcspn(at, ",");
-        bool known = false;
-        for (size_t i = 0; i < sizeof transports / sizeof transports[0]; i++)
-            known = known || (strlen(transports[i]->name) == length && !strncmp(at, transports[i]->name, length));
-        if (!known)
-            return base_error(NCCLX_ERR_CONFIG,
-                              "NCCLX_TRANSPORTS=%s: there is no transport \"%.*s\"; there are self, shm and tcp", list,
-                              (int)length, at);
-    }
-    return NCCLX_SUCCESS;
-}
-
 /* Ranks of other nodes may still be under the same kernel, which shm finds out by trying; the sockets are there in case. */
 static bool wants_tcp(const struct pml *pml)
 {
     const struct ncclx_rt *rt = pml->rt;
-    return rt->bootstrap && rt->job.size > 1 && is_wanted(rt, "tcp") &&
-           (rt->job.local_size < rt->job.size || !is_wanted(rt, "shm") || !pml->shm);
+    return rt->bootstrap && rt->job.size > 1 && choice_allows(rt, &transport_tcp) &&
+           (rt->job.local_size < rt->job.size || !choice_allows_all(rt, &transport_shm) || !pml->shm);
 }
 
 int pml_init_on(struct ncclx_rt *rt, int segment)
@@ -79,7 +49,7 @@ int pml_init_on(struct ncclx_rt *rt, int segment)
     pml->announce_threshold = SIZE_MAX;
     int error = shm_start(pml, segment);
     if (!error) error = lanes_start(pml);
-    if (!error) error = check_wanted(rt);
+    if (!error) error = choice_check(rt);
     if (!error && wants_tcp(pml)) error = tcp_start(pml);
     if (!error) pml->connection = base_calloc(AREA_PML, (size_t)connection_chunks(pml), sizeof *pml->connection);
     if (!error && !pml->connection)
@@ -118,6 +88,7 @@ void pml_finalize(struct ncclx_rt *rt)
     struct pml *pml = rt->pml;
     if (!pml) return;
     base_rt_remove_poller(rt, pml_poll, pml);
+    pml_traffic_report(pml);
     pml_held_release(pml);
     tcp_stop(pml); /* its channels need their connections */
     for (int i = 0; pml->connection && i < connection_chunks(pml); i++) {
@@ -195,10 +166,8 @@ int pml_connection_to(struct pml *pml, int rank, struct pml_connection **connect
     int error = connection_make(pml, rank, &made);
     if (error) return error;
     error = base_error(NCCLX_ERR_UNREACHABLE, "no transport reaches rank %d", rank);
-    for (size_t i = 0; i < sizeof transports / sizeof transports[0] && error == NCCLX_ERR_UNREACHABLE; i++) {
-        if (transports[i] == &transport_self || is_wanted(pml->rt, transports[i]->name))
-            error = connect_by(pml, made, transports[i]);
-    }
+    for (int i = 0; i < CHOICE_TRANSPORTS && error == NCCLX_ERR_UNREACHABLE; i++)
+        if (choice_allows_peer(pml->rt, choice_transports[i], rank)) error = connect_by(pml, made, choice_transports[i]);
     if (!error) *connection = made;
     return error;
 }
@@ -238,12 +207,6 @@ void pml_wake(struct ncclx_rt *rt, int peer)
 void pml_get_counters(struct ncclx_rt *rt, struct pml_counters *counters)
 {
     *counters = rt->pml->counters;
-}
-
-void pml_count_direct(struct ncclx_rt *rt, size_t put_bytes, size_t get_bytes)
-{
-    rt->pml->counters.put_bytes += put_bytes;
-    rt->pml->counters.get_bytes += get_bytes;
 }
 
 const char *pml_transport_name(struct ncclx_rt *rt, int peer)

@@ -146,13 +146,20 @@ int pml_am_send(struct ncclx_rt *rt, int peer, unsigned id, const void *header, 
 
 struct pml_counters {
     uint64_t messages_sent, messages_received; /* of all spaces */
-    uint64_t bytes_sent, bytes_received;       /* payload that passed to or from another process */
     uint64_t eager, rendezvous, announced;     /* sends by protocol */
     uint64_t unexpected, unexpected_peak;      /* messages held now, and most */
-    uint64_t put_bytes, get_bytes; /* pml_region_write and _read, and direct ones reported with pml_count_direct */
 };
 void pml_get_counters(struct ncclx_rt *rt, struct pml_counters *counters);
-void pml_count_direct(struct ncclx_rt *rt, size_t put_bytes, size_t get_bytes);
+
+/* Payload that this rank moved: of messages, of window messages, and of one-sided operations, which only the rank that asks for them
+ * counts. */
+struct pml_traffic {
+    uint64_t sent, received; /* put: sent; got: received */
+};
+/* By one transport, and with how many peers. ERR_ARG: there is no transport of this name. */
+int pml_get_traffic(struct ncclx_rt *rt, const char *transport, struct pml_traffic *traffic, int *peers);
+/* Loads and stores in a region that is mapped here, of which pml is not asked. */
+void pml_count_direct(struct pml_region *region, size_t put_bytes, size_t get_bytes);
 /* "shm", "tcp" or "self"; null when the peer was never reached. */
 const char *pml_transport_name(struct ncclx_rt *rt, int peer);
 

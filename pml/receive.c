@@ -7,7 +7,7 @@
 static void complete(struct pml_request *request, int error)
 {
     request->base.rt->pml->counters.messages_received++;
-    request->base.rt->pml->counters.bytes_received += error ? 0 : request->base.status.bytes;
+    request->connection->traffic.received += error ? 0 : request->base.status.bytes;
     base_request_complete(&request->base, error);
 }
 
@@ -184,8 +184,8 @@ void pml_receive_filled(struct pml *pml, struct pml_connection *connection, stru
     request->base.status.source = packet->source;
     request->base.status.tag = packet->tag;
     request->base.status.bytes = bytes;
-    if (!action.complete) request->connection = connection; /* the data follows */
-    else complete(request, action.error ? truncated(request) : NCCLX_SUCCESS);
+    request->connection = connection;
+    if (action.complete) complete(request, action.error ? truncated(request) : NCCLX_SUCCESS); /* else the data follows */
 }
 
 char *pml_receive_granted(struct pml_connection *connection, uint64_t key, uint64_t to, size_t bytes)

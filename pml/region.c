@@ -220,10 +220,20 @@ static int copy_direct(const struct region *region, bool write, size_t offset, c
     return base_error(NCCLX_ERR_TRANSPORT, "a copy shared with rank %d failed: %s", region->base.peer, strerror(failed));
 }
 
+/* This rank's own memory has no connection. */
+void pml_count_direct(struct pml_region *base, size_t put_bytes, size_t get_bytes)
+{
+    struct pml_connection *connection = ((struct region *)base)->connection;
+    if (!connection) return;
+    connection->traffic.sent += put_bytes;
+    connection->traffic.received += get_bytes;
+}
+
 int pml_region_write(struct ncclx_rt *rt, struct pml_region *base, size_t offset, const void *from, size_t bytes)
 {
     const struct region *region = (struct region *)base;
-    rt->pml->counters.put_bytes += bytes;
+    (void)rt;
+    pml_count_direct(base, bytes, 0);
     if (base->access == PML_ACCESS_DIRECT) return copy_direct(region, true, offset, (char *)(uintptr_t)from, bytes);
     if (base->access == PML_ACCESS_COPY)
         return region->connection->transport->write(region->connection, from, base->address + offset, bytes, 0);
@@ -233,7 +243,8 @@ int pml_region_write(struct ncclx_rt *rt, struct pml_region *base, size_t offset
 int pml_region_read(struct ncclx_rt *rt, struct pml_region *base, size_t offset, void *to, size_t bytes)
 {
     const struct region *region = (struct region *)base;
-    rt->pml->counters.get_bytes += bytes;
+    (void)rt;
+    pml_count_direct(base, 0, bytes);
     if (base->access == PML_ACCESS_DIRECT) return copy_direct(region, false, offset, to, bytes);
     if (base->access == PML_ACCESS_COPY)
         return region->connection->transport->read(region->connection, to, base->address + offset, bytes, 0);
@@ -256,8 +267,8 @@ int pml_peer_copy(struct ncclx_rt *rt, int peer, bool write, void *here, uint64_
     struct pml_connection *connection;
     int error = pml_connection_to(rt->pml, peer, &connection);
     if (error) return error;
-    if (write) rt->pml->counters.bytes_sent += bytes;
-    else rt->pml->counters.bytes_received += bytes;
+    if (write) connection->traffic.sent += bytes;
+    else connection->traffic.received += bytes;
     return write ? connection->transport->write(connection, here, there, bytes, 0)
                  : connection->transport->read(connection, here, there, bytes, 0);
 }

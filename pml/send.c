@@ -129,7 +129,7 @@ static int start(struct pml_space_state *space, const void *buf, size_t bytes, i
     if (unlikely(error)) return error;
     struct pml_connection *connection = peer->connection;
     pml->counters.messages_sent++;
-    pml->counters.bytes_sent += bytes;
+    connection->traffic.sent += bytes;
     enum protocol_way way = protocol_send_start(&peer->core, &connection->route, tag, bytes, &announcement);
     if (likely(way == SEND_EAGER)) {
         *out = NULL;

@@ -3,6 +3,7 @@
 # sockets between hosts and shared memory on each.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/hosts.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/every.sh"
 hosts 4
 export NCCLX_SPIN=0 # no host knows that the others share its cores
 TEST_TIMEOUT=150
@@ -25,11 +26,12 @@ windows() {
 
 between "messages, a rank a host" "$apart" -x NCCLX_LOG=info "$mp/p2p"
 is "each of the four is connected to the others by sockets" 12 "$(grep -c 'tcp: info: connected to rank' <<<"$err")"
-between "collectives, a rank a host" "$apart" "$mp/coll"
+a_rank_a_host() { job "$1" "$2" -n "$3" -H h1:1,h2:1,h3:1,h4:1 "${@:4}"; }
+every a_rank_a_host tcp odd
+
 windows "$together" 8 window signal 300
 between "messages, two ranks a host" "$together" "$mp/p2p"
 between "communicators, two ranks a host" "$together" "$mp/comm"
-windows "$apart" 4 window put
 windows "$together" 8 window shapes
 windows "$together" 8 window_atomics shared 2
 windows "$together" 8 window_epochs locks 5

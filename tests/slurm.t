@@ -1,6 +1,7 @@
 #!/bin/bash
 # slurm.t - the same programs under another process manager: a real Slurm of four nodes, srun --mpi=pmix.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/every.sh"
 mp=$top_builddir/tests/mp
 examples=$top_builddir/examples
 
@@ -37,12 +38,8 @@ like "that is right" "residual +[0-9.]+e-1[0-9] " "$out"
 
 # Shared memory is forbidden: sockets between nodes.
 export NCCLX_TRANSPORTS=tcp
-step "messages between four nodes by sockets" 0 -N4 -n4 "$mp/p2p"
-step "collectives" 0 -N4 -n4 "$mp/coll"
-step "windows" 0 -N4 -n4 "$mp/window" signal 100
-is "all took part" "ok 4" "$out"
-NCCLX_LOG=info step "epochs of windows" 0 -N4 -n4 "$mp/window_epochs" groups 3
-like "by sockets" 'tcp: info: connected to rank' "$err"
+a_rank_a_node() { step "$1" "$2" -N"$3" -n"$3" "${@:4}"; }
+every a_rank_a_node tcp even
 unset NCCLX_SPIN NCCLX_TRANSPORTS
 
 # srun's own status is not always that of the rank that failed first.

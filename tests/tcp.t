@@ -1,34 +1,13 @@
 #!/bin/bash
-# tcp.t - what the other tests do over shared memory, over sockets: between ranks of one host, which may use nothing else.
+# tcp.t - connections by sockets, between ranks of one host, and a peer behind one that dies. mixed.t has what they are used for.
 . "$(dirname "$0")/lib.sh"
 mp=$top_builddir/tests/mp
 TEST_TIMEOUT=120
 export NCCLX_TRANSPORTS=tcp
 
-for ranks in 2 3; do runs "messages between $ranks ranks" 0 ncclxrun -n $ranks "$mp/p2p"; done
-runs "requests" 0 ncclxrun -n 2 "$mp/requests"
-runs "communicators" 0 ncclxrun -n 4 "$mp/comm"
-for ranks in 2 5; do runs "collectives of $ranks ranks" 0 ncclxrun -n $ranks "$mp/coll"; done
-
-# windows RANKS PROGRAM CASE...
-windows() {
-    local ranks=$1 program=$2; shift 2
-    runs "$program, $ranks ranks: $*" 0 ncclxrun -n "$ranks" "$mp/$program" "$@"
-    is "$program, $ranks ranks: $*: all took part" "ok $ranks" "$out"
-}
-windows 3 window put
-windows 2 window signal 1000
-windows 3 window counter 50
-windows 3 window shapes
-windows 2 window_atomics values
-windows 3 window_epochs locks 10
-windows 3 window_forms plans 5
-
-runs "peers are really connected" 0 env NCCLX_LOG=info ncclxrun -n 2 "$mp/p2p"
+runs "peers are connected" 0 env NCCLX_LOG=info ncclxrun -n 2 "$mp/p2p"
 like "by sockets" 'tcp: .*connected to rank [01]' "$err"
-
-runs "the answer of cg is the same" 0 ncclxrun -n 3 "$top_builddir/examples/cg" "$top_srcdir/examples/data/1138_bus.mtx"
-like "it says how far it came" 'residual' "$out"
+for ranks in 3 5 8; do runs "collectives of $ranks ranks" 0 ncclxrun -n $ranks "$mp/coll"; done
 
 # A peer that dies is named, by the launcher and by the rank that waits.
 cat >"$scratch/wait.c" <<'END'

@@ -56,7 +56,7 @@ int pml_order_get(struct pml_order *order, size_t offset, void *to, size_t bytes
     order->gets++;
     order->under_way++;
     pml->lanes->under_way++;
-    pml->counters.get_bytes += bytes;
+    lanes->connection->traffic.received += bytes;
     if (lanes->asked < ASKED_MAX) ask(lanes, get, order->key);
     return NCCLX_SUCCESS;
 }

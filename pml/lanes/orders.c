@@ -77,7 +77,7 @@ int pml_order_put(struct pml_order *order, size_t offset, const void *from, size
                                           .tag = (int32_t)order->id,
                                           .u.word = {0, 0, signal->value, signal->slot, signal->op}};
     order->under_way++;
-    pml->counters.put_bytes += bytes;
+    order->lanes->connection->traffic.sent += bytes;
     lanes_submit(order->lanes, &order->core, put);
     return NCCLX_SUCCESS;
 }

@@ -41,7 +41,7 @@ static const struct base_config_entry table[CONFIG_COUNT] = {
     [CONFIG_SPIN] = {"NCCLX_SPIN", CONFIG_INT, "-1", -1, 1e9, NULL,
                      "polls that find nothing before a waiting rank yields its core; -1 chooses by free cores"},
     [CONFIG_TRANSPORTS] = {"NCCLX_TRANSPORTS", CONFIG_STRING, "", 0, 0, NULL,
-                           "transports that may be used, separated by commas; empty for all that work"},
+                           "transports that may be used, separated by commas; empty for all that work; mix, for tests: no shm between half of the pairs"},
     [CONFIG_PROTOCOL] = {"NCCLX_PROTOCOL", CONFIG_ENUM, "zero-copy", 0, 0, "zero-copy|copy",
                          "how large messages and puts travel: straight to their place, or in chunks through buffers of the library"},
     [CONFIG_COPY_SLOTS] = {"NCCLX_COPY_SLOTS", CONFIG_INT, "8", 1, 64, NULL,

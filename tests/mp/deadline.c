@@ -1,10 +1,11 @@
-/* NCCLX_TIMEOUT ends every call that waits: rank 1 stops, and rank 0 tries them all. The job ends with code 42. Runs with
- * NCCLX_ERRORS=return; `deadline messages` where windows are reached by messages only. */
+/* NCCLX_TIMEOUT ends every call that waits: the last rank stops, and rank 0 tries them all. The job ends with code 42. Runs with
+ * NCCLX_ERRORS=return; `deadline messages` where the window of the last rank is reached by messages only. */
 #include "check.h"
 
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
 
 #define WORLD NCCLX_COMM_WORLD
 #define LARGE 1000000
@@ -19,6 +20,7 @@ static ncclx_status_t status;
 enum { COMMS = 24 };
 static ncclx_comm_t comm[COMMS], used[8];
 static int next_comm;
+static int last; /* the rank that stops */
 
 static ncclx_comm_t fresh(void)
 {
@@ -31,16 +33,16 @@ static void try_messages(void)
     ncclx_message_t message;
     ncclx_request_t request[2];
     size_t index, done, indices[2];
-    LATE(ncclx_send(out, LARGE, NCCLX_INT8, 1, 1, WORLD));
-    LATE(ncclx_recv(in, 8, NCCLX_INT8, 1, 1, WORLD, &status));
-    LATE(ncclx_recv(in, LARGE, NCCLX_INT8, 1, 1, WORLD, &status));
+    LATE(ncclx_send(out, LARGE, NCCLX_INT8, last, 1, WORLD));
+    LATE(ncclx_recv(in, 8, NCCLX_INT8, last, 1, WORLD, &status));
+    LATE(ncclx_recv(in, LARGE, NCCLX_INT8, last, 1, WORLD, &status));
     LATE(ncclx_recv(in, 8, NCCLX_INT8, NCCLX_ANY_SOURCE, NCCLX_ANY_TAG, WORLD, &status));
-    LATE(ncclx_sendrecv(out, 8, in, 8, NCCLX_INT8, 1, 1, 1, 1, WORLD, &status));
-    LATE(ncclx_sendrecv(out, LARGE, in, LARGE, NCCLX_INT8, 1, 1, 1, 1, WORLD, &status));
-    LATE(ncclx_probe(1, 1, WORLD, &status));
-    LATE(ncclx_mprobe(1, 1, WORLD, &message, &status));
-    OK(ncclx_isend(out, LARGE, NCCLX_INT8, 1, 1, WORLD, &request[0]));
-    OK(ncclx_irecv(in, LARGE, NCCLX_INT8, 1, 1, WORLD, &request[1]));
+    LATE(ncclx_sendrecv(out, 8, in, 8, NCCLX_INT8, last, 1, last, 1, WORLD, &status));
+    LATE(ncclx_sendrecv(out, LARGE, in, LARGE, NCCLX_INT8, last, 1, last, 1, WORLD, &status));
+    LATE(ncclx_probe(last, 1, WORLD, &status));
+    LATE(ncclx_mprobe(last, 1, WORLD, &message, &status));
+    OK(ncclx_isend(out, LARGE, NCCLX_INT8, last, 1, WORLD, &request[0]));
+    OK(ncclx_irecv(in, LARGE, NCCLX_INT8, last, 1, WORLD, &request[1]));
     LATE(ncclx_wait(&request[0], &status));
     LATE(ncclx_wait(&request[1], &status));
     LATE(ncclx_waitall(2, request, NULL));
@@ -53,7 +55,7 @@ static void try_collectives(void)
     ncclx_request_t request;
     LATE(ncclx_coll_barrier(fresh()));
     LATE(ncclx_coll_bcast(in, LARGE, NCCLX_INT8, 0, fresh()));
-    LATE(ncclx_coll_bcast(in, 8, NCCLX_INT8, 1, fresh()));
+    LATE(ncclx_coll_bcast(in, 8, NCCLX_INT8, last, fresh()));
     LATE(ncclx_coll_reduce(out, in, 8, NCCLX_INT8, NCCLX_SUM, 0, fresh()));
     LATE(ncclx_coll_allreduce(out, in, 8, NCCLX_INT8, NCCLX_SUM, fresh()));
     LATE(ncclx_coll_allreduce(out, in, LARGE, NCCLX_INT8, NCCLX_SUM, fresh()));
@@ -62,7 +64,7 @@ static void try_collectives(void)
     OK(ncclx_coll_iallreduce(out, in, 8, NCCLX_INT8, NCCLX_SUM, fresh(), &request));
     LATE(ncclx_wait(&request, &status));
     LATE(ncclx_coll_barrier(used[0]));
-    LATE(ncclx_coll_bcast(in, 8, NCCLX_INT8, 1, used[1]));
+    LATE(ncclx_coll_bcast(in, 8, NCCLX_INT8, last, used[1]));
     LATE(ncclx_coll_reduce(out, in, 8, NCCLX_INT8, NCCLX_SUM, 0, used[2]));
     LATE(ncclx_coll_allreduce(out, in, 8, NCCLX_INT8, NCCLX_SUM, used[3]));
     LATE(ncclx_coll_allgather(out, in, 8, NCCLX_INT8, used[4]));
@@ -92,11 +94,11 @@ static void try_windows(ncclx_win_t *win, bool messages)
     LATE(ncclx_win_fence(win[0]));
     LATE(ncclx_win_free(&win[1]));
     if (!messages) return;
-    OK(ncclx_win_put(out, 8, NCCLX_INT8, 1, 0, win[2]));
-    LATE(ncclx_win_flush(1, win[2]));
+    OK(ncclx_win_put(out, 8, NCCLX_INT8, last, 0, win[2]));
+    LATE(ncclx_win_flush(last, win[2]));
     LATE(ncclx_win_flush_all(win[2]));
-    OK(ncclx_win_get(in, 8, NCCLX_INT8, 1, 0, win[2]));
-    LATE(ncclx_win_flush_local(1, win[2]));
+    OK(ncclx_win_get(in, 8, NCCLX_INT8, last, 0, win[2]));
+    LATE(ncclx_win_flush_local(last, win[2]));
     LATE(ncclx_win_flush_local_all(win[2]));
     LATE(ncclx_win_unlock_all(win[2]));
 }
@@ -108,6 +110,8 @@ int main(int argc, char **argv)
     int rank;
     OK(ncclx_init(&argc, &argv));
     OK(ncclx_comm_rank(WORLD, &rank));
+    OK(ncclx_comm_size(WORLD, &last));
+    last--;
     for (int i = 0; i < COMMS; i++) OK(ncclx_comm_dup(WORLD, &comm[i]));
     for (int i = 0; i < 8; i++) {
         OK(ncclx_comm_dup(WORLD, &used[i]));
@@ -116,11 +120,12 @@ int main(int argc, char **argv)
     for (int i = 0; i < 3; i++) OK(ncclx_win_allocate(64, 1, NCCLX_INFO_NULL, WORLD, &base, &win[i]));
     OK(ncclx_win_lock_all(win[2]));
     if (rank == 0) { /* the first operation to a target takes its lock, and would wait for that */
-        OK(ncclx_win_put(out, 8, NCCLX_INT8, 1, 0, win[2]));
-        OK(ncclx_win_flush(1, win[2]));
+        OK(ncclx_win_put(out, 8, NCCLX_INT8, last, 0, win[2]));
+        OK(ncclx_win_flush(last, win[2]));
     }
     OK(ncclx_coll_barrier(WORLD));
-    if (rank == 1) raise(SIGSTOP);
+    if (rank == last) raise(SIGSTOP);
+    if (rank != 0) pause();
     try_messages();
     try_collectives();
     try_communicators();

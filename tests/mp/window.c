@@ -198,6 +198,7 @@ static void case_split(void)
         const int world = ((size - 1 - rank % 2) / 2 - from) * 2 + rank % 2;
         CHECK(((uint64_t *)memory)[from] == (uint64_t)world + 100);
     }
+    OK(ncclx_win_flush_all(win)); /* a get may overtake a put */
     OK(ncclx_win_get(&back, 1, NCCLX_UINT64, there - 1, (size_t)me, win));
     OK(ncclx_win_flush_all(win));
     CHECK(back == value);

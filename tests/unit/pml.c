@@ -553,6 +553,45 @@ static void region_access(void **state)
     regions(nothing, PML_ACCESS_MESSAGE, PML_ACCESS_MESSAGE);
 }
 
+/* What passed, by transport: messages on both sides, one-sided operations on the side of who asked for them. */
+static void traffic(void **state)
+{
+    (void)state;
+    struct pml_traffic passed;
+    struct pml_region_card card;
+    struct pml_region *region;
+    void *memory;
+    char data[500] = "data";
+    int peers;
+    world_open(&world, 3, NULL);
+    transfer(0, 1, 100, true);
+    transfer(1, 0, 200000, false);
+    transfer(2, 0, 200000, true);
+    transfer(0, 0, 7, true);
+    assert_int_equal(pml_get_traffic(&world.rt[0], "shm", &passed, &peers), 0);
+    assert_true(passed.sent == 100 && passed.received == 400000 && peers == 2);
+    assert_int_equal(pml_get_traffic(&world.rt[2], "shm", &passed, &peers), 0);
+    assert_true(passed.sent == 200000 && passed.received == 0 && peers == 1);
+    assert_int_equal(pml_get_traffic(&world.rt[0], "self", &passed, &peers), 0);
+    assert_true(passed.sent == 7 && passed.received == 7 && peers == 1);
+    assert_int_equal(pml_get_traffic(&world.rt[0], "tcp", &passed, &peers), 0);
+    assert_true(passed.sent == 0 && passed.received == 0 && peers == 0);
+    assert_int_equal(pml_get_traffic(&world.rt[0], "smoke", &passed, &peers), NCCLX_ERR_ARG);
+
+    assert_int_equal(pml_mem_alloc(&world.rt[1], 8192, &memory), 0);
+    assert_int_equal(pml_region_card(&world.rt[1], memory, 8192, &card), 0);
+    assert_int_equal(pml_region_attach(&world.rt[0], 1, &card, &region), 0);
+    assert_int_equal(pml_region_write(&world.rt[0], region, 0, data, 500), 0);
+    assert_int_equal(pml_region_read(&world.rt[0], region, 100, data, 50), 0);
+    pml_count_direct(region, 3, 4);
+    pml_region_detach(&world.rt[0], region);
+    assert_int_equal(pml_get_traffic(&world.rt[0], "shm", &passed, &peers), 0);
+    assert_true(passed.sent == 603 && passed.received == 400054 && peers == 2);
+    assert_int_equal(pml_get_traffic(&world.rt[1], "shm", &passed, &peers), 0);
+    assert_true(passed.sent == 200000 && passed.received == 100);
+    world_close(&world);
+}
+
 /* More than there is: an error, and nobody is killed for it. */
 static void too_much_memory(void **state)
 {
@@ -681,6 +720,7 @@ int main(void)
         cmocka_unit_test(hostile_packets),
         cmocka_unit_test(region_access),
         cmocka_unit_test(owner_ends_first),
+        cmocka_unit_test(traffic),
         cmocka_unit_test(too_much_memory),
         cmocka_unit_test(hostile_cards),
         cmocka_unit_test(service_refused),

@@ -137,9 +137,9 @@ int pml_irecv(struct ncclx_comm *comm, enum pml_space space, void *buf, size_t b
     return NCCLX_ERR_UNSUPPORTED;
 }
 
-void pml_count_direct(struct ncclx_rt *rt, size_t put_bytes, size_t get_bytes)
+void pml_count_direct(struct pml_region *region, size_t put_bytes, size_t get_bytes)
 {
-    (void)rt, (void)put_bytes, (void)get_bytes;
+    (void)region, (void)put_bytes, (void)get_bytes;
 }
 
 int pml_am_register(struct ncclx_rt *rt, unsigned id, pml_am_fn function, void *arg)

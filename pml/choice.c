@@ -1,0 +1,68 @@
+/* choice.c - see choice.h. */
+#include "pml/choice.h"
+
+#include <string.h>
+
+const struct transport *const choice_transports[CHOICE_TRANSPORTS] = {&transport_self, &transport_shm, &transport_tcp};
+
+/* In place of a list of names, for tests: half of the pairs may not use shm. */
+#define MIX "mix"
+
+static const char *setting(const struct ncclx_rt *rt)
+{
+    const char *list = rt->config.value[CONFIG_TRANSPORTS].text;
+    return list ? list : "";
+}
+
+static bool is_mix(const struct ncclx_rt *rt)
+{
+    return !strcmp(setting(rt), MIX);
+}
+
+/* Each rank has neighbours of both kinds, so that the way changes all along a ring or a tree. */
+static bool mix_allows(const struct transport *transport, int a, int b)
+{
+    return transport != &transport_shm || ((unsigned)a + (unsigned)b) / 2 % 2 == 0;
+}
+
+bool choice_allows(const struct ncclx_rt *rt, const struct transport *transport)
+{
+    const char *list = setting(rt);
+    size_t length = strlen(transport->name);
+    if (!*list || is_mix(rt)) return true;
+    for (const char *at = list; at; at = strchr(at, ',')) {
+        if (*at == ',') at++;
+        if (!strncmp(at, transport->name, length) && (at[length] == ',' || !at[length])) return true;
+    }
+    return false;
+}
+
+bool choice_allows_all(const struct ncclx_rt *rt, const struct transport *transport)
+{
+    return choice_allows(rt, transport) && !is_mix(rt);
+}
+
+bool choice_allows_peer(const struct ncclx_rt *rt, const struct transport *transport, int peer)
+{
+    if (transport == &transport_self) return true; /* whatever is set; it reaches nobody else */
+    if (is_mix(rt)) return mix_allows(transport, rt->job.rank, peer);
+    return choice_allows(rt, transport);
+}
+
+int choice_check(const struct ncclx_rt *rt)
+{
+    const char *list = setting(rt);
+    if (is_mix(rt)) return NCCLX_SUCCESS;
+    for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
+        size_t length = strcspn(at, ",");
+        bool known = false;
+        for (int i = 0; i < CHOICE_TRANSPORTS; i++)
+            known = known ||
+                    (strlen(choice_transports[i]->name) == length && !strncmp(at, choice_transports[i]->name, length));
+        if (!known)
+            return base_error(NCCLX_ERR_CONFIG,
+                              "NCCLX_TRANSPORTS=%s: there is no transport \"%.*s\"; there are self, shm and tcp", list,
+                              (int)length, at);
+    }
+    return NCCLX_SUCCESS;
+}
