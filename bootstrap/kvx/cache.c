@@ -63,6 +63,14 @@ void cache_keep(struct kvx *kvx, int rank, const void *data, size_t bytes)
     kvx->cached_bytes += cost;
 }
 
+void cache_retire(struct kvx *kvx, const struct kvx_range *range)
+{
+    for (struct cached *cached = kvx->newest, *older; cached; cached = older) {
+        older = cached->older;
+        if (map_contains(range, 1, cached->rank)) discard(kvx, place_of(kvx, cached->rank));
+    }
+}
+
 void cache_release(struct kvx *kvx)
 {
     while (kvx->oldest) discard(kvx, place_of(kvx, kvx->oldest->rank));

@@ -64,7 +64,7 @@ static void look_around(struct kvx *kvx, struct set *set)
     set->all_below = found == total;
 }
 
-/* Finds it or makes it. */
+/* Finds it or makes it. Null: some of its ranks are gone. */
 static int get_set(struct kvx *kvx, unsigned kind, const struct kvx_range *ranges, size_t count, struct set **out)
 {
     uint32_t hash = kvx_hash(ranges, count * sizeof *ranges);
@@ -79,6 +79,9 @@ static int get_set(struct kvx *kvx, unsigned kind, const struct kvx_range *range
     if (kvx->set_count >= KVX_MAX_SETS || count > KVX_MAX_RANGES)
         return base_error(NCCLX_ERR_LIMIT, "a fence over %zu runs of ranks, after %d other sets: %d and %d are allowed",
                           count, kvx->set_count, KVX_MAX_RANGES, KVX_MAX_SETS);
+    enum map_presence presence = map_look_up(kvx->map, ranges, count);
+    if (presence == MAP_NEVER) return base_error(NCCLX_ERR_ARG, "a fence of ranks that are not in the job");
+    if (presence == MAP_GONE) return NCCLX_SUCCESS;
     *out = set = kvx_take(kvx, sizeof *set + range_bytes + (size_t)kvx->child_count);
     if (!set) return kvx_result(kvx);
     set->hash = hash;
@@ -550,9 +553,9 @@ static int call(struct kvx *kvx, struct set *set, const struct kvx_fence *order)
 static int check_fence(const struct kvx *kvx, const struct kvx_fence *fence)
 {
     for (size_t i = 0; i < fence->count; i++)
-        if (fence->ranges[i].first > fence->ranges[i].last || fence->ranges[i].last >= (uint32_t)kvx->map->rank_count)
-            return base_error(NCCLX_ERR_ARG, "a fence of ranks %u to %u in a job of %d", fence->ranges[i].first,
-                              fence->ranges[i].last, kvx->map->rank_count);
+        if (fence->ranges[i].first > fence->ranges[i].last || fence->ranges[i].last >= (uint32_t)kvx->map->end)
+            return base_error(NCCLX_ERR_ARG, "a fence of ranks %u to %u of %d", fence->ranges[i].first,
+                              fence->ranges[i].last, kvx->map->end);
     if (!fence->count) return base_error(NCCLX_ERR_ARG, "a fence of nobody");
     if (fence->kind < KVX_KINDS) return NCCLX_SUCCESS;
     return base_error(NCCLX_ERR_ARG, "a fence of kind %u: there are %d", fence->kind, KVX_KINDS);
@@ -565,9 +568,10 @@ static int begin(struct kvx *kvx, const struct kvx_fence *order)
     struct kvx_range *sorted = kvx_take(kvx, order->count * sizeof *sorted);
     if (!sorted) return kvx_result(kvx);
     memcpy(sorted, order->ranges, order->count * sizeof *sorted);
-    struct set *set;
+    struct set *set = NULL;
     code = get_set(kvx, order->kind, sorted, normalize(sorted, order->count), &set);
     kvx_give(kvx, sorted);
+    if (!code && !set) code = base_error(NCCLX_ERR_ARG, "a fence of ranks whose job is over");
     if (!code && !set->here) code = base_error(NCCLX_ERR_ARG, "a fence of ranks that are all on other daemons");
     return code ? code : call(kvx, set, order);
 }
@@ -647,11 +651,11 @@ int fence_receive(struct kvx *kvx, int link, const struct wire_message *message,
 {
     bool up = message->type == WIRE_FENCE_UP;
     if (up != (link != KVX_PARENT)) return kvx_broken(link, "a fence on the wrong way");
-    if (message->ranges[message->range_count - 1].last >= (uint32_t)kvx->map->rank_count)
+    if (message->ranges[message->range_count - 1].last >= (uint32_t)kvx->map->end)
         return kvx_broken(link, "a fence of ranks that are not in the job");
-    struct set *set;
+    struct set *set = NULL;
     int code = get_set(kvx, message->kind, message->ranges, message->range_count, &set);
-    if (code) return code;
+    if (code || !set) return code; /* of ranks that are gone: who called it is about to learn that, too */
     if (up ? !set->child[link] : set->all_below || (!set->here && !set->involved))
         return kvx_broken(link, "a fence that it has no part in");
     if (PLANTED_BUG(BUG_KVX_GENERATION_IGNORED) && up && message->generation <= set->finished) {
@@ -663,6 +667,36 @@ int fence_receive(struct kvx *kvx, int link, const struct wire_message *message,
     struct fence *fence = get_fence(kvx, set, message->generation);
     if (!fence) return kvx_result(kvx);
     return up ? receive_up(kvx, link, fence, message) : receive_down(kvx, fence, message, bytes, size);
+}
+
+static bool takes_part(const struct set *set, const struct kvx_range *range)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (set->ranges[i].first <= range->last && set->ranges[i].last >= range->first) return true;
+    return false;
+}
+
+/* All daemons do this on their own, at the same place of what they hear from above: nothing is said to others. */
+void fence_retire(struct kvx *kvx, const struct kvx_range *range)
+{
+    for (struct fence *fence = kvx->fences, *next; fence; fence = next) {
+        next = fence->next;
+        if (!takes_part(fence->set, range)) continue;
+        fence->status = KVX_FAILED;
+        fence->failure = (struct kvx_failure){(int)range->first, -1};
+        if (fence->called) complete(kvx, fence);
+        drop_fence(kvx, fence);
+    }
+    for (struct set **place = &kvx->sets; *place;) {
+        struct set *set = *place;
+        if (!takes_part(set, range)) {
+            place = &set->next;
+            continue;
+        }
+        *place = set->next;
+        kvx->set_count--;
+        kvx_give(kvx, set);
+    }
 }
 
 size_t fence_count(const struct kvx *kvx)

@@ -213,10 +213,11 @@ static void note_lost(struct kvx *kvx, struct kvx_failure failure)
 
 int kvx_rank_died(struct kvx *kvx, int rank)
 {
-    if (rank < 0 || rank >= kvx->map->rank_count || kvx->map->daemon_of_rank[rank] != kvx->me)
+    const struct kvx_range one = {(uint32_t)rank, (uint32_t)rank};
+    if (map_daemon(kvx->map, rank) != kvx->me)
         return base_error(NCCLX_ERR_ARG, "rank %d is none of daemon %d", rank, kvx->me);
     note_lost(kvx, (struct kvx_failure){rank, kvx->me});
-    request_rank_died(kvx, rank);
+    request_ranks_died(kvx, &one, kvx->me);
     return kvx_result(kvx);
 }
 
@@ -239,11 +240,34 @@ static int receive_lost(struct kvx *kvx, int link, const struct wire_message *me
 {
     const struct kvx_failure *failure = &message->failure;
     if (link == KVX_PARENT || failure->daemon < 0 || failure->daemon >= kvx->map->daemon_count ||
-        map_route(kvx->map, kvx->me, failure->daemon) != link || failure->rank >= kvx->map->rank_count ||
-        (failure->rank >= 0 && kvx->map->daemon_of_rank[failure->rank] != failure->daemon))
+        map_route(kvx->map, kvx->me, failure->daemon) != link || failure->rank >= kvx->map->end)
         return kvx_broken(link, "it reports the death of somebody who is not below it");
+    int home = failure->rank < 0 ? failure->daemon : map_daemon(kvx->map, failure->rank);
+    if (home < 0) return NCCLX_SUCCESS; /* its job is over, and forgotten */
+    if (home != failure->daemon) return kvx_broken(link, "it reports the death of somebody who is elsewhere");
     note_lost(kvx, *failure);
     return NCCLX_SUCCESS;
+}
+
+int kvx_retire(struct kvx *kvx, int first, int count)
+{
+    if (first < 0 || count < 1 || count > kvx->map->end - first)
+        return base_error(NCCLX_ERR_ARG, "%d ranks from %d on have not been there", count, first);
+    const struct kvx_range range = {(uint32_t)first, (uint32_t)(first + count - 1)};
+    fence_retire(kvx, &range);
+    request_ranks_died(kvx, &range, -1);
+    names_retire(kvx, &range);
+    cache_retire(kvx, &range);
+    for (struct lost **place = &kvx->lost; *place;) {
+        struct lost *lost = *place;
+        if (lost->failure.rank < 0 || !map_contains(&range, 1, lost->failure.rank)) {
+            place = &lost->next;
+            continue;
+        }
+        *place = lost->next;
+        kvx_give(kvx, lost);
+    }
+    return kvx_result(kvx);
 }
 
 /* ---- Messages ---- */
@@ -265,8 +289,8 @@ static int dispatch(struct kvx *kvx, int link, const struct wire_message *messag
 
 static bool is_known(const struct kvx_map *map, const struct wire_message *message)
 {
-    return message->failure.rank < map->rank_count && message->failure.daemon < map->daemon_count &&
-           message->owner >= -1 && message->owner < map->rank_count;
+    return message->failure.rank < map->end && message->failure.daemon < map->daemon_count && message->owner >= -1 &&
+           message->owner < map->end;
 }
 
 int kvx_receive(struct kvx *kvx, int link, const void *bytes, size_t size, uint64_t now)

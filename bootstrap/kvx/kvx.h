@@ -17,7 +17,7 @@
  * Memory of one daemon, beyond what is kept by request (published names, cached values: see kvx_limits):
  *   - a fence in flight: a record, and with data one frame (KVX_FRAME_BYTES); where participants are hosted also the
  *     result, for a moment twice, because it is handed over in one piece;
- *   - a set of participants seen once: a record, until the end, for its generation;
+ *   - a set of participants seen once: a record, for its generation, until one of them is retired;
  *   - a get or lookup in flight: a record, no data.
  * Blocks of up to 240 bytes are used again: a fence without data allocates nothing once one like it has ended.
  *
@@ -79,6 +79,11 @@ struct kvx_map;
 /* daemon_of_rank is copied. NCCLX_ERR_ARG, NCCLX_ERR_NO_MEM. */
 int kvx_map_create(const int *daemon_of_rank, int rank_count, int daemon_count, int radix, struct kvx_map **map);
 void kvx_map_free(struct kvx_map *map);
+/* More ranks, of another job: first .. first + count - 1, above all that have been there before. The same on all daemons,
+ * at the same place of what each hears from the one above it. */
+int kvx_map_add(struct kvx_map *map, int first, const int *daemon_of_rank, int count);
+/* Those that were added together go; kvx_retire first. Their numbers are never used again. */
+void kvx_map_remove(struct kvx_map *map, int first);
 int kvx_child_count(const struct kvx_map *map, int daemon);
 int kvx_child(const struct kvx_map *map, int daemon, int index);
 int kvx_parent(const struct kvx_map *map, int daemon); /* -1 for the root */
@@ -132,6 +137,10 @@ int kvx_receive(struct kvx *kvx, int link, const void *message, size_t bytes, ui
 int kvx_link_lost(struct kvx *kvx, int link);
 /* A rank of this daemon is dead. */
 int kvx_rank_died(struct kvx *kvx, int rank);
+/* These ranks, all that were added together, have ended everywhere: forgets them, their values and names. What waits for
+ * them fails. Comes to every daemon at the same place of what it hears from the one above it; what still comes of these
+ * ranks from below is dropped. */
+int kvx_retire(struct kvx *kvx, int first, int count);
 int kvx_tick(struct kvx *kvx, uint64_t now);
 /* When kvx_tick is wanted; UINT64_MAX: never. */
 uint64_t kvx_deadline(const struct kvx *kvx);

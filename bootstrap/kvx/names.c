@@ -96,7 +96,8 @@ bool names_serve(struct kvx *kvx, const struct wire_message *message, struct ans
 {
     *answer = (struct answer){.failure = {-1, -1}, .owner = -1};
     if (message->type == WIRE_PUBLISH) {
-        answer->status = publish(kvx, message);
+        bool gone = message->owner >= 0 && map_daemon(kvx->map, message->owner) < 0;
+        answer->status = gone ? KVX_FAILED : publish(kvx, message);
         return true;
     }
     if (message->type == WIRE_UNPUBLISH) {
@@ -109,6 +110,18 @@ bool names_serve(struct kvx *kvx, const struct wire_message *message, struct ans
     else
         answer->status = KVX_NOT_FOUND;
     return name || !message->flag;
+}
+
+void names_retire(struct kvx *kvx, const struct kvx_range *range)
+{
+    for (int i = 0; i < NAME_BUCKETS; i++) {
+        for (struct name **place = &kvx->names[i]; *place;) {
+            if ((*place)->owner >= 0 && map_contains(range, 1, (*place)->owner))
+                remove_name(kvx, place);
+            else
+                place = &(*place)->next;
+        }
+    }
 }
 
 void names_release(struct kvx *kvx)

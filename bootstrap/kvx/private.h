@@ -10,16 +10,29 @@
 
 /* ---- map.c ---- */
 
-struct kvx_map {
-    int rank_count, daemon_count, radix;
-    int *daemon_of_rank;
-    int *ranks;      /* in the order of daemons */
-    int *first_rank; /* of each daemon, in `ranks`; one more than there are daemons */
+/* The ranks of one job. */
+struct map_group {
+    int first, count;
+    int *daemon_of_rank; /* from the first on */
+    int *ranks;          /* in the order of daemons */
 };
+
+struct kvx_map {
+    int daemon_count, radix;
+    int end; /* ranks below it are there, or have been */
+    struct map_group *groups; /* those that are there, ascending */
+    int group_count, group_room;
+};
+
+enum map_presence { MAP_HERE, MAP_GONE, MAP_NEVER };
 
 bool map_is_below(const struct kvx_map *map, int top, int daemon); /* or the same */
 /* The child of `me` below which the daemon is, KVX_LOCAL for `me` itself, KVX_PARENT when it is not below. */
 int map_route(const struct kvx_map *map, int me, int daemon);
+/* The daemon of a rank; -1 when it is not there. */
+int map_daemon(const struct kvx_map *map, int rank);
+/* Are all of these there? Else: have all been, or some never? */
+enum map_presence map_look_up(const struct kvx_map *map, const struct kvx_range *ranges, size_t count);
 bool map_contains(const struct kvx_range *ranges, size_t count, int rank);
 /* How many of these ranks are on the daemon; and there or below. */
 int map_count_on(const struct kvx_map *map, const struct kvx_range *ranges, size_t count, int daemon);
@@ -103,6 +116,8 @@ int fence_receive(struct kvx *kvx, int link, const struct wire_message *message,
 void fence_review(struct kvx *kvx);
 /* Sees to those whose time has passed, and asks for a tick when the next one's has. */
 void fence_tick(struct kvx *kvx);
+/* Those that these ranks take part in fail, and are forgotten with their participants. */
+void fence_retire(struct kvx *kvx, const struct kvx_range *range);
 size_t fence_count(const struct kvx *kvx);
 void fence_release(struct kvx *kvx);
 
@@ -145,7 +160,8 @@ void request_answer(struct kvx *kvx, const struct waiter *waiter, const struct a
 void request_finish(struct kvx *kvx, struct request **place, const struct answer *answer);
 void request_link_lost(struct kvx *kvx, int link);
 void request_tick(struct kvx *kvx);
-void request_rank_died(struct kvx *kvx, int rank);
+/* Nobody waits any more for values of these ranks of `daemon` (-1: of several). */
+void request_ranks_died(struct kvx *kvx, const struct kvx_range *range, int daemon);
 size_t request_count(const struct kvx *kvx);
 void request_release(struct kvx *kvx);
 
@@ -153,12 +169,14 @@ void request_release(struct kvx *kvx);
 
 /* True when the answer is there. */
 bool names_serve(struct kvx *kvx, const struct wire_message *message, struct answer *answer);
+void names_retire(struct kvx *kvx, const struct kvx_range *range);
 void names_release(struct kvx *kvx);
 
 /* ---- cache.c ---- */
 
 const struct cached *cache_find(struct kvx *kvx, int rank);
 void cache_keep(struct kvx *kvx, int rank, const void *data, size_t bytes);
+void cache_retire(struct kvx *kvx, const struct kvx_range *range);
 void cache_release(struct kvx *kvx);
 
 #endif

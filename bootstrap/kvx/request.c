@@ -206,7 +206,7 @@ static void ask_driver(struct kvx *kvx, const struct request *request)
 
 static void get(struct kvx *kvx, const struct wire_message *message, const struct waiter *who)
 {
-    int rank = (int)message->subject, via = map_route(kvx->map, kvx->me, kvx->map->daemon_of_rank[rank]);
+    int rank = (int)message->subject, via = map_route(kvx->map, kvx->me, map_daemon(kvx->map, rank));
     bool fresh = message->flag && !PLANTED_BUG(BUG_KVX_FRESH_FROM_CACHE);
     const struct cached *cached = fresh ? NULL : cache_find(kvx, rank);
     struct answer answer = failed_answer(-1, kvx->parent);
@@ -260,13 +260,15 @@ int request_receive(struct kvx *kvx, int link, const struct wire_message *messag
     struct waiter who = {.link = link, .token = message->generation, .subject = message->subject};
     who.deadline = deadline_after(kvx->now, message->timeout_ms);
     if (message->type == WIRE_GET) {
-        if (message->subject >= (uint32_t)kvx->map->rank_count)
-            return kvx_broken(link, "a get of a rank that is not in the job");
-        if (map_route(kvx->map, kvx->me, kvx->map->daemon_of_rank[message->subject]) == link)
+        const struct kvx_range one = {message->subject, message->subject};
+        enum map_presence presence = map_look_up(kvx->map, &one, 1);
+        if (presence == MAP_NEVER) return kvx_broken(link, "a get of a rank that is not in the job");
+        if (presence == MAP_GONE) return NCCLX_SUCCESS; /* who asks is about to learn it, too */
+        if (map_route(kvx->map, kvx->me, map_daemon(kvx->map, (int)message->subject)) == link)
             return kvx_broken(link, "a get that goes back where it came from");
     } else {
         if (link == KVX_PARENT) return kvx_broken(link, "names are asked for at the root");
-        if (message->owner < -1 || message->owner >= kvx->map->rank_count)
+        if (message->owner < -1 || message->owner >= kvx->map->end)
             return kvx_broken(link, "a name of a rank that is not in the job");
     }
     ask(kvx, message, &who);
@@ -362,14 +364,17 @@ void request_link_lost(struct kvx *kvx, int link)
     }
 }
 
-void request_rank_died(struct kvx *kvx, int rank)
+void request_ranks_died(struct kvx *kvx, const struct kvx_range *range, int daemon)
 {
-    const struct answer failed = failed_answer(rank, kvx->me);
-    for (struct request **place = bucket_of(kvx, (uint32_t)rank); *place;) {
-        if ((*place)->type == WIRE_GET && (*place)->subject == (uint32_t)rank)
-            request_finish(kvx, place, &failed);
-        else
-            place = &(*place)->next;
+    for (int i = 0; i < BUCKETS; i++) {
+        for (struct request **place = &kvx->requests[i]; *place;) {
+            const struct request *request = *place;
+            const struct answer failed = failed_answer((int)request->subject, daemon);
+            if (request->type == WIRE_GET && map_contains(range, 1, (int)request->subject))
+                request_finish(kvx, place, &failed);
+            else
+                place = &(*place)->next;
+        }
     }
 }
 
@@ -394,8 +399,8 @@ static int check_name(const struct kvx *kvx, int owner, const char *name)
     size_t length = name ? strlen(name) : 1;
     if (length < 1 || length > KVX_MAX_KEY)
         return base_error(NCCLX_ERR_LIMIT, "a name has 1 to %d characters, not %zu", KVX_MAX_KEY, length);
-    if (owner < -1 || owner >= kvx->map->rank_count)
-        return base_error(NCCLX_ERR_ARG, "rank %d in a job of %d", owner, kvx->map->rank_count);
+    if (owner < -1 || (owner >= 0 && map_daemon(kvx->map, owner) < 0))
+        return base_error(NCCLX_ERR_ARG, "rank %d is in no job", owner);
     return NCCLX_SUCCESS;
 }
 
@@ -412,8 +417,8 @@ static int ask_name(struct kvx *kvx, struct wire_message *message, const char *n
 static int get_here(struct kvx *kvx, const struct wire_message *message, uint32_t timeout_ms, uint64_t now,
                     uint64_t token)
 {
-    if (message->subject >= (uint32_t)kvx->map->rank_count)
-        return base_error(NCCLX_ERR_ARG, "rank %d in a job of %d", (int)message->subject, kvx->map->rank_count);
+    if (map_daemon(kvx->map, (int)message->subject) < 0)
+        return base_error(NCCLX_ERR_ARG, "rank %d is in no job", (int)message->subject);
     kvx->now = now;
     ask(kvx, message, &(struct waiter){.link = KVX_LOCAL, .token = token, .deadline = deadline_after(now, timeout_ms)});
     return kvx_result(kvx);

@@ -294,6 +294,95 @@ static void test_steady_fences(void **state)
     close_stage(&stage);
 }
 
+/* ---- Ranks that come later, and go ---- */
+
+/* What a child has sent before it heard that they are gone. */
+static void expect_ignored(struct stage *stage, const struct kvx_range *range)
+{
+    const struct wire_message messages[] = {
+        {.type = WIRE_FENCE_UP, .generation = 1, .failure = {-1, -1}, .last = true, .ranges = range, .range_count = 1},
+        {.type = WIRE_LOST, .failure = {5, 1}, .owner = -1},
+        {.type = WIRE_GET, .generation = 1, .subject = 4, .failure = {-1, -1}, .owner = -1},
+        {.type = WIRE_ANSWER, .generation = 1, .subject = 5, .failure = {-1, -1}, .owner = -1}};
+    for (size_t i = 0; i < sizeof messages / sizeof messages[0]; i++)
+        assert_int_equal(deliver(stage, 0, &messages[i]), NCCLX_SUCCESS);
+    expect_nothing(stage);
+}
+
+static void test_later_ranks(void **state)
+{
+    const int home[] = {0, 1};
+    const struct kvx_range all = {0, 5}, later = {4, 5};
+    struct wire_message message = {
+        .type = WIRE_FENCE_UP, .generation = 1, .failure = {-1, -1}, .last = true, .ranges = &all, .range_count = 1};
+    struct wire_message seen;
+    struct stage stage;
+    (void)state;
+    open_stage(&stage, 2, 0);
+    assert_int_equal(kvx_fence(stage.kvx, &all, 1, NULL, 0, 1), NCCLX_ERR_ARG); /* not yet */
+    assert_int_equal(kvx_map_add(stage.map, 3, home, 2), NCCLX_ERR_ARG);
+    assert_int_equal(kvx_map_add(stage.map, 4, home, 2), NCCLX_SUCCESS);
+    assert_int_equal(kvx_fence(stage.kvx, &all, 1, NULL, 0, 1), NCCLX_SUCCESS);
+    assert_int_equal(deliver(&stage, 0, &message), NCCLX_SUCCESS);
+    expect_sent(&stage, 0, &seen);
+    expect(&stage, KVX_COMPLETE, 1, KVX_OK);
+    assert_int_equal(kvx_fence(stage.kvx, &later, 1, NULL, 0, 2), NCCLX_SUCCESS);
+    assert_int_equal(kvx_get(stage.kvx, 5, false, 0, 0, 3), NCCLX_SUCCESS);
+    expect_sent(&stage, 0, &seen);
+    assert_int_equal(kvx_publish(stage.kvx, 4, "name", "x", 1, 4), NCCLX_SUCCESS);
+    expect(&stage, KVX_COMPLETE, 4, KVX_OK);
+    assert_int_equal(kvx_rank_died(stage.kvx, 4), NCCLX_SUCCESS);
+    expect(&stage, KVX_REPORT, 0, KVX_OK);
+    expect_sent(&stage, 0, &seen);
+    expect(&stage, KVX_COMPLETE, 2, KVX_FAILED);
+    expect_nothing(&stage);
+    assert_int_equal(kvx_retire(stage.kvx, 4, 2), NCCLX_SUCCESS);
+    kvx_map_remove(stage.map, 4);
+    expect(&stage, KVX_COMPLETE, 3, KVX_FAILED);
+    assert_int_equal(kvx_pending(stage.kvx), 0);
+    expect_ignored(&stage, &later);
+    assert_int_equal(kvx_fence(stage.kvx, &all, 1, NULL, 0, 5), NCCLX_ERR_ARG);
+    assert_int_equal(kvx_get(stage.kvx, 4, false, 0, 0, 6), NCCLX_ERR_ARG);
+    assert_int_equal(kvx_publish(stage.kvx, 4, "other", "x", 1, 7), NCCLX_ERR_ARG);
+    assert_int_equal(kvx_lookup(stage.kvx, "name", false, 0, 0, 8), NCCLX_SUCCESS); /* went with its owner */
+    expect(&stage, KVX_COMPLETE, 8, KVX_NOT_FOUND);
+    assert_int_equal(kvx_map_add(stage.map, 4, home, 2), NCCLX_ERR_ARG); /* no number twice */
+    message.ranges = &(struct kvx_range){6, 6};
+    assert_int_equal(deliver(&stage, 0, &message), NCCLX_ERR_TRANSPORT); /* there never was such a rank */
+    assert_int_equal(kvx_map_add(stage.map, 6, home, 2), NCCLX_SUCCESS);
+    message.ranges = &(struct kvx_range){6, 7};
+    assert_int_equal(kvx_fence(stage.kvx, message.ranges, 1, NULL, 0, 9), NCCLX_SUCCESS);
+    assert_int_equal(deliver(&stage, 0, &message), NCCLX_SUCCESS);
+    expect_sent(&stage, 0, &seen);
+    expect(&stage, KVX_COMPLETE, 9, KVX_OK);
+    close_stage(&stage);
+}
+
+/* Jobs without number come and go: nothing is left of them. */
+static void test_no_growth(void **state)
+{
+    struct base_area_usage before, after;
+    struct stage stage;
+    (void)state;
+    open_stage(&stage, 1, 0);
+    for (int job = 0; job < 2 * KVX_MAX_SETS; job++) {
+        const int home[] = {0, 0}, first = 2 + 2 * job;
+        const struct kvx_range range = {(uint32_t)first, (uint32_t)first + 1};
+        assert_int_equal(kvx_map_add(stage.map, first, home, 2), NCCLX_SUCCESS);
+        assert_int_equal(kvx_fence(stage.kvx, &range, 1, NULL, 0, 1), NCCLX_SUCCESS);
+        expect(&stage, KVX_COMPLETE, 1, KVX_OK);
+        assert_int_equal(kvx_rank_died(stage.kvx, first), NCCLX_SUCCESS);
+        expect(&stage, KVX_REPORT, 0, KVX_OK);
+        assert_int_equal(kvx_retire(stage.kvx, first, 2), NCCLX_SUCCESS);
+        kvx_map_remove(stage.map, first);
+        expect_nothing(&stage);
+        base_area_usage(AREA_BOOTSTRAP, job == 0 ? &before : &after);
+    }
+    assert_int_equal(after.blocks, before.blocks);
+    assert_int_equal(after.bytes, before.bytes);
+    close_stage(&stage);
+}
+
 /* ---- Limits, arguments ---- */
 
 static void test_arguments(void **state)
@@ -397,6 +486,7 @@ int main(void)
         cmocka_unit_test(test_fence_alone),   cmocka_unit_test(test_get_alone),
         cmocka_unit_test(test_names_alone),   cmocka_unit_test(test_late_contribution),
         cmocka_unit_test(test_too_much_data), cmocka_unit_test(test_peer_errs),
+        cmocka_unit_test(test_later_ranks),   cmocka_unit_test(test_no_growth),
         cmocka_unit_test(test_arguments),     cmocka_unit_test(test_many_ranges),
         cmocka_unit_test(test_wire),          cmocka_unit_test(test_steady_fences),
     };
