@@ -12,8 +12,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -41,6 +39,7 @@ void daemon_refuse(struct daemon *daemon, int status, const char *text)
 {
     struct frame_writer writer;
     frame_begin(&writer, MESSAGE_REFUSED);
+    frame_put_u32(&writer, MESSAGE_NO_JOB);
     frame_put_u32(&writer, (uint32_t)status);
     frame_put_text(&writer, text);
     daemon_send(daemon, &writer);
@@ -55,31 +54,60 @@ void daemon_job_over(struct daemon *daemon)
     wiring_local_ended(daemon->wiring);
 }
 
-static void on_aborted(void *arg, int rank, int code, const char *message)
+int daemon_number(const struct daemon_rank *rank)
+{
+    return rank->job->launch.first + rank->rank;
+}
+
+struct daemon_rank *daemon_find_rank(struct daemon *daemon, int number)
+{
+    for (struct daemon_job *job = daemon->jobs; job; job = job->next)
+        for (int i = 0; i < job->rank_count; i++)
+            if (daemon_number(&job->ranks[i]) == number) return &job->ranks[i];
+    return NULL;
+}
+
+struct daemon_job *daemon_find_job(struct daemon *daemon, int first)
+{
+    struct daemon_job *job = daemon->jobs;
+    while (job && job->launch.first != first) job = job->next;
+    return job;
+}
+
+static void on_aborted(void *arg, int number, int code, const char *message)
 {
     struct daemon *daemon = arg;
     struct frame_writer writer;
     daemon_take_deaths(daemon); /* of which this may be the consequence */
     frame_begin(&writer, MESSAGE_ABORTED);
-    frame_put_u32(&writer, (uint32_t)rank);
+    frame_put_u32(&writer, (uint32_t)number);
     frame_put_u32(&writer, (uint32_t)code);
     frame_put_text(&writer, message);
     daemon_send(daemon, &writer);
     daemon_end(daemon, false);
 }
 
-static void on_logged(void *arg, int rank, const char *text)
+static void on_logged(void *arg, int number, const char *text)
 {
-    char line[5000];
-    snprintf(line, sizeof line, "rank %d: %s", rank, text);
+    char line[5000], name[MESSAGE_RANK_BYTES];
+    const struct daemon_rank *rank = daemon_find_rank(arg, number);
+    if (!rank) return;
+    message_name_rank(&rank->job->launch, rank->rank, name, sizeof name);
+    snprintf(line, sizeof line, "%s: %s", name, text);
     daemon_trouble(arg, line);
 }
 
 static void on_signal_asked(void *arg, int rank, int number)
 {
+    const struct daemon_rank *target = daemon_find_rank(arg, rank);
+    if (target && target->running) kill(-target->pid, number);
+}
+
+static void on_spawn(void *arg, const void *data, size_t bytes)
+{
     struct daemon *daemon = arg;
-    for (int i = 0; i < daemon->rank_count; i++)
-        if (daemon->ranks[i].rank == rank && daemon->ranks[i].running) kill(-daemon->ranks[i].pid, number);
+    struct frame frame;
+    if (frame_parse(data, bytes, &frame) == NCCLX_SUCCESS) wiring_pass(daemon->wiring, TREE_PARENT, &frame);
 }
 
 static void on_server_trouble(void *arg, const char *text)
@@ -100,25 +128,16 @@ static void on_upcall(evutil_socket_t fd, short what, void *arg)
     server_dispatch(daemon->server);
 }
 
-static int start_server(struct daemon *daemon)
+int daemon_start_server(struct daemon *daemon, const struct message_launch *launch, const char *segment)
 {
     static const struct server_events events = {.aborted = on_aborted,
                                                 .logged = on_logged,
                                                 .send = daemon_send_to_server,
                                                 .signal = on_signal_asked,
+                                                .spawn = on_spawn,
                                                 .trouble = on_server_trouble,
                                                 .failed = on_server_failed};
-    const struct message_launch *launch = &daemon->launch;
-    char segment[128], name[64];
-    uint64_t token[2]; /* where another host has the same process number the name is not the same */
-    if (getrandom(token, sizeof token, 0) != sizeof token)
-        return base_error(NCCLX_ERR_LIMIT, "no random numbers: %s", strerror(errno));
-    snprintf(name, sizeof name, "ncclx-%016llx%016llx", (unsigned long long)token[0], (unsigned long long)token[1]);
-    daemon->segment_fd = memfd_create(name, MFD_CLOEXEC);
-    if (daemon->segment_fd < 0) return base_error(NCCLX_ERR_LIMIT, "no shared memory can be made: %s", strerror(errno));
-    snprintf(segment, sizeof segment, "/proc/%d/fd/%d %s", (int)getpid(), daemon->segment_fd, name);
     struct server_options options = {.launch = launch,
-                                     .oversubscribed = launch->oversubscribed,
                                      .scratch = daemon->scratch,
                                      .segment = segment,
                                      .topology = topo_node_hwloc(daemon->cpus.node)};
@@ -143,29 +162,6 @@ static void on_guard_died(evutil_socket_t fd, short what, void *arg)
         daemon_job_over(daemon);
     else
         daemon_end(daemon, true);
-}
-
-int daemon_launch(struct daemon *daemon, const struct frame *frame)
-{
-    if (daemon->phase != DAEMON_IDLE)
-        return daemon->ended ? NCCLX_SUCCESS
-                             : base_error(NCCLX_ERR_TRANSPORT, "a second launch order came over the link");
-    struct message_launch *launch = &daemon->launch;
-    int code = message_read_launch(frame, launch);
-    if (code) return code;
-    const struct tree_shape *shape = &daemon->order->tree.shape;
-    if (launch->node_count != shape->count || launch->radix != shape->radix)
-        return base_error(NCCLX_ERR_TRANSPORT, "the launch order is for another tree");
-    while (launch->positions[launch->node] != daemon->order->tree.position) launch->node++;
-    daemon->node = launch->nodes[launch->node];
-    daemon->phase = DAEMON_RUNNING;
-    if (start_server(daemon)) {
-        daemon_refuse(daemon, 1, base_error_detail());
-        daemon_finish_job(daemon);
-    } else {
-        daemon_start_ranks(daemon);
-    }
-    return NCCLX_SUCCESS;
 }
 
 /* As many descriptors as the system allows: three for each rank. */
@@ -229,8 +225,7 @@ static int set_up(struct daemon *daemon, const struct daemon_options *options)
 
 int daemon_run(const struct daemon_options *options)
 {
-    struct daemon daemon = {.segment_fd = -1,
-                            .order = options->order,
+    struct daemon daemon = {.order = options->order,
                             .parent = options->parent,
                             .scratch = options->scratch,
                             .lost_directory = options->lost_directory};

@@ -54,21 +54,33 @@ static bool none_left(struct daemon *daemon)
     return wiring_below(daemon->wiring) > 0 && !sweep(daemon, 0) && !sweep(daemon, 0);
 }
 
+/* Every process of all jobs is gone. What they wrote is still in pipes, which daemon_drain_streams empties as fast as
+ * the link takes it. */
+static void finish(struct daemon *daemon)
+{
+    if (daemon->gone) return;
+    daemon->gone = true;
+    event_del(daemon->end_timer);
+    for (struct daemon_job *job = daemon->jobs; job; job = job->next)
+        for (int i = 0; i < job->rank_count; i++) daemon_close_input(&job->ranks[i]);
+    daemon_drain_streams(daemon);
+}
+
 static void on_end_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct daemon *daemon = arg;
     (void)fd, (void)what;
     if (daemon->gone) return;
     if (daemon->running == 0 && none_left(daemon))
-        daemon_finish_job(daemon);
+        finish(daemon);
     else
         kill_all(daemon);
 }
 
 void daemon_end(struct daemon *daemon, bool at_once)
 {
-    uint64_t grace = daemon->launch.kill_grace_ns;
-    daemon_stop_start(daemon);
+    uint64_t grace = daemon->jobs ? daemon->jobs->launch.kill_grace_ns : 0;
+    daemon_stop_starts(daemon);
     if (daemon->gone || daemon->phase == DAEMON_KILLING || daemon->phase == DAEMON_DONE) return;
     if (daemon->alone && grace > DAEMON_ORPHAN_GRACE_NS) grace = DAEMON_ORPHAN_GRACE_NS;
     if (at_once || grace == 0) {
@@ -83,21 +95,11 @@ void daemon_end(struct daemon *daemon, bool at_once)
     }
 }
 
-/* Every process of the job is gone. What they wrote is still in pipes, which daemon_drain_streams empties as fast as
- * the link takes it. */
-void daemon_finish_job(struct daemon *daemon)
-{
-    if (daemon->gone) return;
-    daemon->gone = true;
-    event_del(daemon->end_timer);
-    for (int i = 0; i < daemon->rank_count; i++) daemon_close_input(&daemon->ranks[i]);
-    daemon_drain_streams(daemon);
-}
-
 static struct daemon_rank *find_rank(struct daemon *daemon, pid_t pid)
 {
-    for (int i = 0; i < daemon->rank_count; i++)
-        if (daemon->ranks[i].running && daemon->ranks[i].pid == pid) return &daemon->ranks[i];
+    for (struct daemon_job *job = daemon->jobs; job; job = job->next)
+        for (int i = 0; i < job->rank_count; i++)
+            if (job->ranks[i].running && job->ranks[i].pid == pid) return &job->ranks[i];
     return NULL;
 }
 
@@ -105,17 +107,20 @@ static struct daemon_rank *find_rank(struct daemon *daemon, pid_t pid)
 static void report_exit(struct daemon *daemon, struct daemon_rank *rank, int status, bool told)
 {
     struct frame_writer writer;
-    struct message_exited exited = {.rank = rank->rank, .pid = rank->pid, .status = status, .told = told};
+    int number = daemon_number(rank);
+    struct message_exited exited = {
+        .number = number, .pid = rank->pid, .status = status, .told = told || rank->job->cancelled};
     rank->running = false;
     daemon->running--;
     server_dispatch(daemon->server); /* an abort call of this rank came before its end */
-    exited.joined = server_joined(daemon->server, rank->rank);
-    exited.left = server_left(daemon->server, rank->rank);
+    exited.joined = server_joined(daemon->server, number);
+    exited.left = server_left(daemon->server, number);
     daemon_close_input(rank);
     message_write_exited(&writer, &exited);
     daemon_send(daemon, &writer);
-    server_rank_died(daemon->server, rank->rank);
-    if (status != 0 || (exited.joined && !exited.left)) daemon_end(daemon, false);
+    server_rank_died(daemon->server, number);
+    bool failed = status != 0 || (exited.joined && !exited.left);
+    if (failed && !rank->job->cancelled) daemon_end(daemon, false);
 }
 
 /* The ranks here have been told to end. */
@@ -124,18 +129,21 @@ static bool is_ending(const struct daemon *daemon)
     return daemon->phase != DAEMON_RUNNING;
 }
 
+/* True when a signal has ended it, and nobody knows yet. */
+static bool has_died(const struct daemon_rank *rank, int *status)
+{
+    siginfo_t info = {.si_pid = 0};
+    return rank->running && !waitid(P_PID, (id_t)rank->pid, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid &&
+           info.si_code != CLD_EXITED && waitpid(rank->pid, status, WNOHANG) == rank->pid;
+}
+
 void daemon_take_deaths(struct daemon *daemon)
 {
     bool told = is_ending(daemon);
-    for (int i = 0; i < daemon->rank_count && !told; i++) {
-        struct daemon_rank *rank = &daemon->ranks[i];
-        siginfo_t info = {.si_pid = 0};
-        int status;
-        if (!rank->running || waitid(P_PID, (id_t)rank->pid, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid ||
-            info.si_code == CLD_EXITED || waitpid(rank->pid, &status, WNOHANG) != rank->pid)
-            continue;
-        report_exit(daemon, rank, status, told);
-    }
+    int status;
+    for (struct daemon_job *job = daemon->jobs; job && !told; job = job->next)
+        for (int i = 0; i < job->rank_count; i++)
+            if (has_died(&job->ranks[i], &status)) report_exit(daemon, &job->ranks[i], status, told);
 }
 
 static void take_end(struct daemon *daemon, pid_t pid, int status, bool told)
@@ -170,13 +178,20 @@ static bool reap(struct daemon *daemon)
     return error == ECHILD;
 }
 
+/* Until the front says that no more jobs come, a node without ranks may get some. */
 static void look_for_end(struct daemon *daemon, bool no_children)
 {
-    if (daemon->phase == DAEMON_IDLE || daemon->running > 0 || daemon->start) return;
+    bool may_come = daemon->phase == DAEMON_RUNNING && !daemon->complete;
+    if (daemon->phase == DAEMON_IDLE || daemon->phase == DAEMON_DONE || may_come || daemon->running > 0 || daemon_starts(daemon)) return;
     if (no_children || none_left(daemon))
-        daemon_finish_job(daemon);
+        finish(daemon);
     else
         daemon_end(daemon, false); /* what ranks left behind */
+}
+
+void daemon_look_for_end(struct daemon *daemon)
+{
+    event_active(daemon->reap, EV_READ, 0);
 }
 
 /* The guard says that nobody above is left: who is still on the way there need not go on. */
@@ -201,8 +216,9 @@ static void on_signal(evutil_socket_t fd, short what, void *arg)
 
 static void signal_groups(struct daemon *daemon, int number)
 {
-    for (int i = 0; i < daemon->rank_count; i++)
-        if (daemon->ranks[i].running) kill(-daemon->ranks[i].pid, number);
+    for (struct daemon_job *job = daemon->jobs; job; job = job->next)
+        for (int i = 0; i < job->rank_count; i++)
+            if (job->ranks[i].running) kill(-job->ranks[i].pid, number);
 }
 
 static void on_stop_timer(evutil_socket_t fd, short what, void *arg)

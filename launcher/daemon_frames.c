@@ -15,7 +15,7 @@
 /* Input for one rank goes the way to it, for all of them everywhere. */
 static void pass_input(struct daemon *daemon, const struct frame *frame, const void *data, size_t bytes)
 {
-    const struct message_launch *launch = &daemon->launch;
+    const struct message_launch *launch = &daemon->jobs->launch; /* no other job reads the user's input */
     int target = launch->input_rank < 0 ? TREE_EVERYBODY : launch->positions[launch->ranks[launch->input_rank].node];
     struct tree_way way = tree_way(&daemon->order->tree.shape, daemon->order->tree.position, target);
     for (int i = 0; i < way.link_count; i++) {
@@ -65,7 +65,7 @@ static int on_output_closed(struct daemon *daemon, const struct frame *frame)
 /* What is for all ranks must not come before the last has been started. */
 static bool is_early(const struct daemon *daemon, const struct frame *frame)
 {
-    return daemon->start &&
+    return daemon_starts(daemon) &&
            (frame->type == MESSAGE_SIGNAL || frame->type == MESSAGE_INPUT || frame->type == MESSAGE_OUTPUT_CLOSED);
 }
 
@@ -74,6 +74,29 @@ static int hold_back(struct daemon *daemon, const struct frame *frame)
     if (!daemon->held) daemon->held = evbuffer_new();
     if (!daemon->held || evbuffer_add(daemon->held, frame->payload - FRAME_HEADER_BYTES, frame->total))
         return base_error(NCCLX_ERR_NO_MEM, "memory is short for orders");
+    return NCCLX_SUCCESS;
+}
+
+/* To the daemon of the rank that asked for a job. */
+static int on_spawned(struct daemon *daemon, const struct frame *frame)
+{
+    struct spawn_answer answer;
+    int code = spawn_read_answer(frame, &answer);
+    if (code) return code;
+    int node = daemon->server ? server_node(daemon->server, answer.caller) : -1;
+    if (node < 0) return NCCLX_SUCCESS; /* it has ended since */
+    int position = daemon->jobs->launch.positions[node];
+    struct tree_way way = tree_way(&daemon->order->tree.shape, daemon->order->tree.position, position);
+    if (way.up) return message_malformed(frame);
+    for (int i = 0; i < way.link_count; i++) wiring_pass(daemon->wiring, way.first + i, frame);
+    if (way.here) server_spawned(daemon->server, &answer);
+    return NCCLX_SUCCESS;
+}
+
+static int on_complete(struct daemon *daemon)
+{
+    daemon->complete = true;
+    daemon_look_for_end(daemon);
     return NCCLX_SUCCESS;
 }
 
@@ -94,6 +117,19 @@ static int on_order(struct daemon *daemon, const struct frame *frame)
         return NCCLX_SUCCESS;
     case MESSAGE_INPUT:
         return on_input(daemon, frame);
+    case MESSAGE_SPAWNED:
+        return on_spawned(daemon, frame);
+    case MESSAGE_CANCEL:
+        wiring_spread(daemon->wiring, frame);
+        return daemon_cancel(daemon, frame);
+    case MESSAGE_RETIRE: {
+        int code = daemon_retire(daemon, frame); /* what was said of it before goes down before */
+        if (!code) wiring_spread(daemon->wiring, frame);
+        return code;
+    }
+    case MESSAGE_COMPLETE:
+        wiring_spread(daemon->wiring, frame);
+        return on_complete(daemon);
     case MESSAGE_OUTPUT_CLOSED:
         wiring_spread(daemon->wiring, frame);
         return on_output_closed(daemon, frame);
@@ -104,10 +140,10 @@ static int on_order(struct daemon *daemon, const struct frame *frame)
 
 void daemon_take_held(struct daemon *daemon)
 {
-    struct evbuffer *held = daemon->held;
+    struct evbuffer *held = daemon_starts(daemon) ? NULL : daemon->held;
     struct frame frame;
     size_t bytes;
-    daemon->held = NULL;
+    if (held) daemon->held = NULL;
     while (held && (bytes = evbuffer_get_length(held)) > 0) {
         const unsigned char *data = evbuffer_pullup(held, -1);
         int code = data ? frame_parse(data, bytes, &frame) : base_error(NCCLX_ERR_NO_MEM, "memory is short for orders");
@@ -141,6 +177,7 @@ static int on_report(struct daemon *daemon, const struct frame *frame)
     case MESSAGE_OUTPUT:
     case MESSAGE_EXITED:
     case MESSAGE_ABORTED:
+    case MESSAGE_SPAWN:
     case MESSAGE_REFUSED:
     case MESSAGE_TROUBLE:
         wiring_pass(daemon->wiring, TREE_PARENT, frame);
@@ -218,6 +255,7 @@ static void on_end_local(void *arg, bool at_once, bool orphan)
         daemon_drain_streams(daemon);
     else
         daemon_end(daemon, at_once);
+    daemon_look_for_end(daemon);
 }
 
 static void on_finished(void *arg)

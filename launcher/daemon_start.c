@@ -27,14 +27,15 @@ struct start_app {
     int entries; /* of environment, without those of one rank */
 };
 
-static int prepare_app(struct daemon *daemon, int index, struct start_app *app)
+static int prepare_app(struct daemon_job *job, int index, struct start_app *app)
 {
-    const struct message_app *order = &daemon->launch.apps[index];
+    const struct daemon *daemon = job->daemon;
+    const struct message_app *order = &job->launch.apps[index];
     bool elsewhere = order->directory && order->directory[0] == '/';
     if (daemon->lost_directory && !elsewhere)
         return base_error(NCCLX_ERR_ARG, "cannot enter the directory '%.200s' on %s: %s", daemon->order->directory,
                           daemon->node, daemon->lost_directory);
-    app->environment = environment_compose(daemon->launch.environment, order->settings, order->setting_count);
+    app->environment = environment_compose(job->launch.environment, order->settings, order->setting_count);
     if (!app->environment)
         return base_error(NCCLX_ERR_NO_MEM, "memory is short for the environment of %s", order->argv[0]);
     while (app->environment[app->entries]) app->entries++;
@@ -61,9 +62,13 @@ static const char *explain_program(const struct message_app *order, int error)
 }
 
 /* Says what failed; returns the exit status of the job, as a shell gives it. */
-static int explain(const struct daemon *daemon, const struct message_app *order, int rank, enum child_step step,
-                   int error)
+static int explain(const struct daemon_rank *rank, enum child_step step, int error)
 {
+    const struct message_launch *launch = &rank->job->launch;
+    const struct daemon *daemon = rank->job->daemon;
+    const struct message_app *order = &launch->apps[launch->ranks[rank->rank].app];
+    char name[MESSAGE_RANK_BYTES];
+    message_name_rank(launch, rank->rank, name, sizeof name);
     const char *program = order->argv[0], *why = strerror(error);
     switch (step) {
     case CHILD_PROGRAM:
@@ -73,12 +78,12 @@ static int explain(const struct daemon *daemon, const struct message_app *order,
         base_error(NCCLX_ERR_ARG, "cannot enter the directory '%.200s' on %s: %s", order->directory, daemon->node, why);
         return 2;
     case CHILD_BIND:
-        base_error(NCCLX_ERR_ARG, "cannot bind rank %d on %s to cpus %s: %s", rank, daemon->node,
-                   daemon->launch.ranks[rank].cpus, why);
+        base_error(NCCLX_ERR_ARG, "cannot bind %s on %s to cpus %s: %s", name, daemon->node,
+                   launch->ranks[rank->rank].cpus, why);
         return 1;
     default:
         base_error(NCCLX_ERR_LIMIT,
-                   "cannot start rank %d on %s: %s; fewer ranks, or a larger limit of processes (ulimit -u)", rank,
+                   "cannot start %s on %s: %s; fewer ranks, or a larger limit of processes (ulimit -u)", name,
                    daemon->node, why);
         return 1;
     }
@@ -108,24 +113,26 @@ static void choose_gpu(struct start_rank *start, const char *gpu)
     if (!getenv("CUDA_VISIBLE_DEVICES")) environment_set(start->environment, "CUDA_DEVICE_ORDER=PCI_BUS_ID");
 }
 
-static int prepare_environment(struct daemon *daemon, struct start_rank *start, const struct start_app *app)
+static int prepare_environment(struct start_rank *start, const struct start_app *app)
 {
-    int code = server_environment(daemon->server, start->rank->rank, &start->variables);
+    const struct daemon_rank *rank = start->rank;
+    int code = server_environment(rank->job->daemon->server, daemon_number(rank), &start->variables);
     if (code) return code;
     size_t added = 0;
     while (start->variables[added]) added++;
     start->environment = base_calloc(AREA_LAUNCHER, (size_t)app->entries + added + 3, sizeof *start->environment);
     if (!start->environment)
-        return base_error(NCCLX_ERR_NO_MEM, "memory is short for the environment of rank %d", start->rank->rank);
+        return base_error(NCCLX_ERR_NO_MEM, "memory is short for the environment of rank %d", rank->rank);
     memcpy(start->environment, app->environment, (size_t)app->entries * sizeof *start->environment);
     memcpy(start->environment + app->entries, start->variables, added * sizeof *start->environment);
-    choose_gpu(start, daemon->launch.ranks[start->rank->rank].gpu);
+    choose_gpu(start, rank->job->launch.ranks[rank->rank].gpu);
     return NCCLX_SUCCESS;
 }
 
-static int prepare_rank(struct daemon *daemon, struct start_rank *start, struct start_app *app, int null_fd)
+static int prepare_rank(struct start_rank *start, struct start_app *app, int null_fd)
 {
-    const struct message_launch *launch = &daemon->launch;
+    const struct daemon *daemon = start->rank->job->daemon;
+    const struct message_launch *launch = &start->rank->job->launch;
     int number = start->rank->rank, code;
     const struct map_rank *mapped = &launch->ranks[number];
     const struct message_app *order = &launch->apps[mapped->app];
@@ -137,7 +144,7 @@ static int prepare_rank(struct daemon *daemon, struct start_rank *start, struct 
                             .stdio = {-1, -1, -1}};
     child->stdio[0] = launch->input == MESSAGE_INPUT_DIRECT && launch->input_rank == number ? STDIN_FILENO : null_fd;
     if ((code = daemon_open_streams(start->rank, child->stdio, wants_forwarded_input(launch, number)))) return code;
-    if ((code = prepare_environment(daemon, start, app))) return code;
+    if ((code = prepare_environment(start, app))) return code;
     child->environment = start->environment;
     if (!mapped->cpus || daemon->described) return NCCLX_SUCCESS;
     child->cpus = start->cpus = cpus_set(mapped->cpus, &child->cpus_bytes);
@@ -156,76 +163,57 @@ static void release_start(struct start_rank *start, int null_fd)
 }
 
 /* Books what was started. Returns 0, or the exit status with which the job ends. */
-static int settle_rank(struct daemon *daemon, struct start_rank *start)
+static int settle_rank(struct start_rank *start)
 {
     struct daemon_rank *rank = start->rank;
     if (!start->job.tried) return 0;
     if (start->job.step == CHILD_STARTED) {
         rank->pid = start->job.pid;
         rank->running = true;
-        daemon->running++;
+        rank->job->daemon->running++;
         return 0;
     }
     if (start->job.step != CHILD_FORK) waitpid(start->job.pid, NULL, 0);
-    return explain(daemon, &daemon->launch.apps[daemon->launch.ranks[rank->rank].app], rank->rank, start->job.step,
-                   start->job.error);
+    return explain(rank, start->job.step, start->job.error);
 }
 
 /* Some ranks at a time, side by side: descriptors for all at once may be more than the limit. */
-static int start_batch(struct daemon *daemon, struct start_app *apps, int first, int null_fd)
+static int start_batch(struct daemon_job *job, struct start_app *apps, int first, int null_fd)
 {
     static struct start_rank starts[START_BATCH];
     struct child_job *jobs[START_BATCH];
-    int count = daemon->rank_count - first < START_BATCH ? daemon->rank_count - first : START_BATCH, status = 0;
+    int count = job->rank_count - first < START_BATCH ? job->rank_count - first : START_BATCH, status = 0;
     memset(starts, 0, sizeof starts);
     for (int i = 0; i < count; i++) {
-        starts[i].rank = &daemon->ranks[first + i];
+        starts[i].rank = &job->ranks[first + i];
         jobs[i] = &starts[i].job;
-        if (!status && prepare_rank(daemon, &starts[i], &apps[daemon->launch.ranks[starts[i].rank->rank].app], null_fd))
+        if (!status && prepare_rank(&starts[i], &apps[job->launch.ranks[starts[i].rank->rank].app], null_fd))
             status = 1;
     }
-    if (!status) child_pool_run(daemon->pool, jobs, count);
+    if (!status) child_pool_run(job->daemon->pool, jobs, count);
     for (int i = 0; i < count; i++) {
-        int failed = settle_rank(daemon, &starts[i]);
+        int failed = settle_rank(&starts[i]);
         if (!status) status = failed;
         release_start(&starts[i], null_fd);
     }
     return status;
 }
 
-static int make_ranks(struct daemon *daemon)
+static int make_ranks(struct daemon_job *job)
 {
-    const struct message_launch *launch = &daemon->launch;
-    for (int i = 0; i < launch->rank_count; i++) daemon->rank_count += launch->ranks[i].node == launch->node;
-    daemon->ranks = base_calloc(AREA_LAUNCHER, (size_t)daemon->rank_count, sizeof *daemon->ranks);
-    if (!daemon->ranks) {
-        daemon->rank_count = 0;
-        return base_error(NCCLX_ERR_NO_MEM, "memory is short for %d ranks", launch->rank_count);
-    }
-    for (int i = 0, at = 0; i < launch->rank_count; i++) {
+    const struct message_launch *launch = &job->launch;
+    int count = 0;
+    for (int i = 0; i < launch->rank_count; i++) count += launch->ranks[i].node == launch->node;
+    job->ranks = base_calloc(AREA_LAUNCHER, (size_t)count, sizeof *job->ranks);
+    if (!job->ranks) return base_error(NCCLX_ERR_NO_MEM, "memory is short for %d ranks", launch->rank_count);
+    for (int i = 0; i < launch->rank_count; i++) {
         if (launch->ranks[i].node != launch->node) continue;
-        struct daemon_rank *rank = &daemon->ranks[at++];
-        *rank = (struct daemon_rank){.daemon = daemon, .rank = i, .input_fd = -1};
+        struct daemon_rank *rank = &job->ranks[job->rank_count++];
+        *rank = (struct daemon_rank){.job = job, .rank = i, .input_fd = -1};
         for (int j = 0; j < 2; j++)
             rank->streams[j] = (struct daemon_stream){.rank = rank, .fd = -1, .descriptor = j + 1};
     }
     return NCCLX_SUCCESS;
-}
-
-/* Of ranks first .. end - 1 of this node. */
-static void tell_started(struct daemon *daemon, int first, int end)
-{
-    struct frame_writer writer;
-    int started = 0;
-    for (int i = first; i < end; i++) started += daemon->ranks[i].running;
-    frame_begin(&writer, MESSAGE_STARTED);
-    frame_put_u32(&writer, (uint32_t)started);
-    for (int i = first; i < end; i++) {
-        if (!daemon->ranks[i].running) continue;
-        frame_put_u32(&writer, (uint32_t)daemon->ranks[i].rank);
-        frame_put_u32(&writer, (uint32_t)daemon->ranks[i].pid);
-    }
-    daemon_send(daemon, &writer);
 }
 
 /* ---- In turns ---------------------------------------------------------------------------------------------------
@@ -237,92 +225,126 @@ struct daemon_start {
     struct start_app *apps;
     int null_fd;
     int next; /* of this node's ranks */
+    int told; /* so many have been reported */
     struct event *turn;
 };
 
-static void release(struct daemon *daemon)
+/* Of the ranks before `end`; the rest is told later, or never when this is the last that is started. */
+static void tell_started(struct daemon_job *job, int end, bool last)
 {
-    struct daemon_start *start = daemon->start;
-    daemon->start = NULL;
+    struct daemon_start *start = job->start;
+    struct frame_writer writer;
+    frame_begin(&writer, MESSAGE_STARTED);
+    frame_put_u32(&writer, (uint32_t)job->launch.first);
+    frame_put_u8(&writer, last);
+    frame_put_u32(&writer, (uint32_t)(end - start->told));
+    for (; start->told < end; start->told++) {
+        const struct daemon_rank *rank = &job->ranks[start->told];
+        frame_put_u32(&writer, (uint32_t)daemon_number(rank));
+        frame_put_u32(&writer, (uint32_t)rank->pid);
+    }
+    daemon_send(job->daemon, &writer);
+}
+
+static void release(struct daemon_job *job)
+{
+    struct daemon_start *start = job->start;
+    job->start = NULL;
     if (start->turn) event_free(start->turn);
     if (start->null_fd >= 0) close(start->null_fd);
-    for (int i = 0; start->apps && i < daemon->launch.app_count; i++) release_app(&start->apps[i]);
+    for (int i = 0; start->apps && i < job->launch.app_count; i++) release_app(&start->apps[i]);
     base_free(AREA_LAUNCHER, start->apps);
     base_free(AREA_LAUNCHER, start);
 }
 
-void daemon_stop_start(struct daemon *daemon)
+void daemon_stop_start(struct daemon_job *job)
 {
-    if (!daemon->start) return;
-    release(daemon);
-    daemon_take_held(daemon);
-    event_active(daemon->reap, EV_READ, 0); /* none may be running */
+    if (!job->start) return;
+    tell_started(job, job->rank_count, true);
+    for (int i = 0; i < job->rank_count; i++)
+        if (!job->ranks[i].pid) daemon_close_streams(&job->ranks[i]);
+    release(job);
+    daemon_take_held(job->daemon);
+    daemon_look_for_end(job->daemon); /* none may be running */
 }
 
-/* Returns 0, or the exit status with which the job ends. */
-static int take_turn(struct daemon *daemon)
+void daemon_stop_starts(struct daemon *daemon)
 {
-    struct daemon_start *start = daemon->start;
+    for (struct daemon_job *job = daemon->jobs; job; job = job->next) daemon_stop_start(job);
+}
+
+bool daemon_starts(const struct daemon *daemon)
+{
+    for (const struct daemon_job *job = daemon->jobs; job; job = job->next)
+        if (job->start) return true;
+    return false;
+}
+
+/* Returns 0, or the exit status with which the job fails. */
+static int take_turn(struct daemon_job *job)
+{
+    struct daemon_start *start = job->start;
     uint64_t until = base_clock_ns() + START_TURN_NS;
-    int first = start->next, status = 0;
-    while (!status && start->next < daemon->rank_count && base_clock_ns() < until) {
-        status = start_batch(daemon, start->apps, start->next, start->null_fd);
+    int status = 0;
+    while (!status && start->next < job->rank_count && base_clock_ns() < until) {
+        status = start_batch(job, start->apps, start->next, start->null_fd);
         start->next += START_BATCH;
     }
-    if (start->next > daemon->rank_count) start->next = daemon->rank_count;
-    if (status) daemon_refuse(daemon, status, base_error_detail());
-    tell_started(daemon, first, start->next);
+    if (start->next > job->rank_count) start->next = job->rank_count;
     return status;
 }
 
 static void on_turn(evutil_socket_t fd, short what, void *arg)
 {
     static const struct timeval at_once = {.tv_sec = 0}; /* but after a look at everything else */
-    struct daemon *daemon = arg;
+    struct daemon_job *job = arg;
     (void)fd, (void)what;
-    int status = take_turn(daemon);
-    if (status)
-        daemon_end(daemon, true);
-    else if (daemon->start->next < daemon->rank_count)
-        event_add(daemon->start->turn, &at_once);
-    else
-        daemon_stop_start(daemon);
+    int status = take_turn(job);
+    if (status) {
+        daemon_fail_job(job, status, base_error_detail());
+    } else if (job->start->next < job->rank_count) {
+        tell_started(job, job->start->next, false);
+        event_add(job->start->turn, &at_once);
+    } else {
+        daemon_stop_start(job);
+    }
 }
 
-/* Returns 0, or the exit status with which the job ends. */
-static int prepare(struct daemon *daemon)
+/* Returns 0, or the exit status with which the job fails. */
+static int prepare(struct daemon_job *job)
 {
-    struct daemon_start *start = daemon->start;
+    struct daemon *daemon = job->daemon;
+    struct daemon_start *start = job->start;
     start->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    start->turn = evtimer_new(daemon->base, on_turn, daemon);
-    start->apps = base_calloc(AREA_LAUNCHER, (size_t)daemon->launch.app_count, sizeof *start->apps);
+    start->turn = evtimer_new(daemon->base, on_turn, job);
+    start->apps = base_calloc(AREA_LAUNCHER, (size_t)job->launch.app_count, sizeof *start->apps);
     if (start->null_fd < 0 || !start->turn || !start->apps) {
         base_error(NCCLX_ERR_NO_MEM, "memory or descriptors are short for starting ranks");
         return 1;
     }
-    if (make_ranks(daemon)) return 1;
-    for (int i = 0; i < daemon->launch.app_count; i++)
-        if (prepare_app(daemon, i, &start->apps[i])) return 2;
-    daemon->described = !hwloc_topology_is_thissystem(topo_node_hwloc(daemon->cpus.node));
-    if (daemon->described)
+    if (daemon_tell_server(job)) return 1;
+    for (int i = 0; i < job->launch.app_count; i++)
+        if (prepare_app(job, i, &start->apps[i])) return 2;
+    bool described = !hwloc_topology_is_thissystem(topo_node_hwloc(daemon->cpus.node));
+    if (described && !daemon->described)
         daemon_trouble(daemon, "no rank is bound: this machine is only described (HWLOC_SYNTHETIC or HWLOC_XMLFILE)");
-    return child_pool_open(daemon->rank_count, &daemon->pool) ? 1 : 0;
+    daemon->described = described;
+    return !daemon->pool && child_pool_open(job->rank_count, &daemon->pool) ? 1 : 0;
 }
 
-void daemon_start_ranks(struct daemon *daemon)
+void daemon_start_ranks(struct daemon_job *job)
 {
-    daemon->start = base_calloc(AREA_LAUNCHER, 1, sizeof *daemon->start);
-    if (!daemon->start) {
-        daemon_refuse(daemon, 1, "memory is short for starting ranks");
-        daemon_finish_job(daemon);
+    job->start = base_calloc(AREA_LAUNCHER, 1, sizeof *job->start);
+    if (!job->start || make_ranks(job)) { /* nothing that could be told of single ranks */
+        base_free(AREA_LAUNCHER, job->start);
+        job->start = NULL;
+        daemon_refuse(job->daemon, 1, "memory is short for starting ranks");
         return;
     }
-    int status = prepare(daemon);
-    if (!status) {
-        on_turn(-1, 0, daemon);
-        return;
-    }
-    daemon_refuse(daemon, status, base_error_detail());
-    tell_started(daemon, 0, 0);
-    daemon_end(daemon, true);
+    job->start->null_fd = -1;
+    int status = prepare(job);
+    if (status)
+        daemon_fail_job(job, status, base_error_detail());
+    else
+        on_turn(-1, 0, job);
 }

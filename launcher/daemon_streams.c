@@ -18,7 +18,7 @@ static void send_output(struct daemon *daemon, const struct daemon_stream *strea
     struct frame_writer writer;
     if (daemon->alone) return;
     frame_begin(&writer, MESSAGE_OUTPUT);
-    frame_put_u32(&writer, (uint32_t)stream->rank->rank);
+    frame_put_u32(&writer, (uint32_t)daemon_number(stream->rank));
     frame_put_u8(&writer, (uint8_t)stream->descriptor);
     frame_put_bytes(&writer, data, bytes);
     daemon_send(daemon, &writer);
@@ -31,7 +31,7 @@ static void finish_if_over(struct daemon *daemon)
 
 static void close_stream(struct daemon_stream *stream, bool tell)
 {
-    struct daemon *daemon = stream->rank->daemon;
+    struct daemon *daemon = stream->rank->job->daemon;
     if (stream->fd < 0) return;
     event_free(stream->readable);
     close(stream->fd);
@@ -44,7 +44,7 @@ static void close_stream(struct daemon_stream *stream, bool tell)
 static bool read_stream(struct daemon_stream *stream)
 {
     static char chunk[STREAM_CHUNK];
-    struct daemon *daemon = stream->rank->daemon;
+    struct daemon *daemon = stream->rank->job->daemon;
     ssize_t got = read(stream->fd, chunk, sizeof chunk);
     if (got > 0) {
         send_output(daemon, stream, chunk, (size_t)got);
@@ -59,40 +59,48 @@ static bool read_stream(struct daemon_stream *stream)
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct daemon_stream *stream = arg;
-    struct daemon *daemon = stream->rank->daemon;
+    struct daemon *daemon = stream->rank->job->daemon;
     (void)fd, (void)what;
     read_stream(stream);
     finish_if_over(daemon);
 }
 
+/* All streams of all ranks in turn: null begins, and ends. */
+static struct daemon_stream *next_stream(struct daemon *daemon, struct daemon_stream *stream)
+{
+    struct daemon_job *job = stream ? stream->rank->job : daemon->jobs;
+    if (stream && stream == &stream->rank->streams[0]) return &stream->rank->streams[1];
+    int at = stream ? (int)(stream->rank - job->ranks) + 1 : 0;
+    while (job && at >= job->rank_count) {
+        job = job->next;
+        at = 0;
+    }
+    return job ? &job->ranks[at].streams[0] : NULL;
+}
+
 void daemon_pause_streams(struct daemon *daemon, bool pause)
 {
+    struct daemon_stream *stream = NULL;
     if (daemon->paused == pause) return;
     daemon->paused = pause;
     wiring_hold_below(daemon->wiring, pause);
-    for (int i = 0; i < daemon->rank_count; i++) {
-        for (int j = 0; j < 2; j++) {
-            struct daemon_stream *stream = &daemon->ranks[i].streams[j];
-            if (stream->fd < 0) continue;
-            if (pause)
-                event_del(stream->readable);
-            else
-                event_add(stream->readable, NULL);
-        }
+    while ((stream = next_stream(daemon, stream))) {
+        if (stream->fd < 0) continue;
+        if (pause)
+            event_del(stream->readable);
+        else
+            event_add(stream->readable, NULL);
     }
     if (!pause && daemon->gone) daemon_drain_streams(daemon);
 }
 
 void daemon_drain_streams(struct daemon *daemon)
 {
-    for (int i = 0; i < daemon->rank_count; i++) {
-        for (int j = 0; j < 2; j++) {
-            struct daemon_stream *stream = &daemon->ranks[i].streams[j];
-            while (stream->fd >= 0) {
-                if (!daemon->alone && wiring_full(daemon->wiring, TREE_PARENT))
-                    return; /* on_drained comes back here */
-                read_stream(stream);
-            }
+    struct daemon_stream *stream = NULL;
+    while ((stream = next_stream(daemon, stream))) {
+        while (stream->fd >= 0) {
+            if (!daemon->alone && wiring_full(daemon->wiring, TREE_PARENT)) return; /* on_drained comes back here */
+            read_stream(stream);
         }
     }
     finish_if_over(daemon);
@@ -100,16 +108,21 @@ void daemon_drain_streams(struct daemon *daemon)
 
 void daemon_close_output(struct daemon *daemon, int descriptor)
 {
-    for (int i = 0; i < daemon->rank_count; i++)
-        for (int j = 0; j < 2; j++)
-            if (daemon->ranks[i].streams[j].descriptor == descriptor) close_stream(&daemon->ranks[i].streams[j], false);
+    struct daemon_stream *stream = NULL;
+    while ((stream = next_stream(daemon, stream)))
+        if (stream->descriptor == descriptor) close_stream(stream, false);
     finish_if_over(daemon);
+}
+
+void daemon_close_streams(struct daemon_rank *rank)
+{
+    for (int i = 0; i < 2; i++) close_stream(&rank->streams[i], false);
 }
 
 static int open_output(struct daemon_stream *stream, int *child_fd)
 {
     int ends[2];
-    struct daemon *daemon = stream->rank->daemon;
+    struct daemon *daemon = stream->rank->job->daemon;
     if (pipe2(ends, O_CLOEXEC))
         return base_error(NCCLX_ERR_LIMIT, "no pipe for the output of rank %d: %s", stream->rank->rank,
                           strerror(errno));
@@ -145,13 +158,13 @@ void daemon_close_input(struct daemon_rank *rank)
     evbuffer_free(rank->input);
     close(rank->input_fd);
     rank->input_fd = -1;
-    if (behind) daemon_input_taken(rank->daemon);
+    if (behind) daemon_input_taken(rank->job->daemon);
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *arg)
 {
     struct daemon_rank *rank = arg;
-    struct daemon *daemon = rank->daemon;
+    struct daemon *daemon = rank->job->daemon;
     (void)what;
     if (evbuffer_write(rank->input, fd) < 0 && errno != EAGAIN && errno != EINTR) {
         daemon_close_input(rank); /* it closed its input or is gone */
@@ -167,8 +180,9 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 
 void daemon_forward_input(struct daemon *daemon, const void *data, size_t bytes)
 {
-    for (int i = 0; i < daemon->rank_count; i++) {
-        struct daemon_rank *rank = &daemon->ranks[i];
+    struct daemon_job *job = daemon->jobs; /* the one that reads the user's input */
+    for (int i = 0; i < job->rank_count; i++) {
+        struct daemon_rank *rank = &job->ranks[i];
         if (rank->input_fd < 0) continue;
         bool behind = evbuffer_get_length(rank->input) > 0;
         if (bytes == 0 && !behind) daemon_close_input(rank);
@@ -187,7 +201,7 @@ static int open_input(struct daemon_rank *rank, int *child_fd)
         return base_error(NCCLX_ERR_LIMIT, "no pipe for the input of rank %d: %s", rank->rank, strerror(errno));
     fcntl(ends[1], F_SETFL, O_NONBLOCK);
     rank->input = evbuffer_new();
-    rank->writable = event_new(rank->daemon->base, ends[1], EV_WRITE, on_writable, rank);
+    rank->writable = event_new(rank->job->daemon->base, ends[1], EV_WRITE, on_writable, rank);
     if (!rank->input || !rank->writable) {
         close(ends[0]);
         close(ends[1]);

@@ -47,17 +47,22 @@ static void describe(pid_t pid, char *text, size_t bytes)
              open_bracket + 1, state_name(close[2]), known ? " in " : "", known ? wait : "");
 }
 
+static void tell_rank(struct daemon *daemon, const struct daemon_rank *rank)
+{
+    char process[768], name[MESSAGE_RANK_BYTES], line[1200];
+    int number = daemon_number(rank);
+    bool joined = daemon->server && server_joined(daemon->server, number);
+    bool left = joined && server_left(daemon->server, number);
+    if (!rank->running || (joined && !left)) return;
+    describe(rank->pid, process, sizeof process);
+    message_name_rank(&rank->job->launch, rank->rank, name, sizeof name);
+    snprintf(line, sizeof line, "%s on %s: %s: %s", name, daemon->node,
+             left ? "after ncclx_finalize" : "not in the library", process);
+    daemon_trouble(daemon, line);
+}
+
 void daemon_tell_where(struct daemon *daemon)
 {
-    char process[768], line[1200];
-    for (int i = 0; i < daemon->rank_count; i++) {
-        const struct daemon_rank *rank = &daemon->ranks[i];
-        bool joined = daemon->server && server_joined(daemon->server, rank->rank);
-        bool left = joined && server_left(daemon->server, rank->rank);
-        if (!rank->running || (joined && !left)) continue;
-        describe(rank->pid, process, sizeof process);
-        snprintf(line, sizeof line, "rank %d on %s: %s: %s", rank->rank, daemon->node,
-                 left ? "after ncclx_finalize" : "not in the library", process);
-        daemon_trouble(daemon, line);
-    }
+    for (struct daemon_job *job = daemon->jobs; job; job = job->next)
+        for (int i = 0; i < job->rank_count; i++) tell_rank(daemon, &job->ranks[i]);
 }

@@ -111,7 +111,7 @@ void display_map(const struct display *display)
     visit_nodes(display, display_nodes, NULL);
     for (int i = 0; i < map->rank_count; i++) {
         const struct map_rank *rank = &map->ranks[i];
-        print(display, "  rank %d: node %s, local rank %d, program %d (%.200s), cpus %.1000s%s%s", i,
+        print(display, "  rank %s%d: node %s, local rank %d, program %d (%.200s), cpus %.1000s%s%s", display->label, i,
               display->nodes[rank->node].name, rank->local_rank, rank->app, display->programs[rank->app],
               rank->cpus ? rank->cpus : "any", rank->gpu ? ", GPU " : "", rank->gpu ? rank->gpu : "");
     }
@@ -121,7 +121,7 @@ void display_bindings(const struct display *display)
 {
     for (int i = 0; i < display->map->rank_count; i++) {
         const struct map_rank *rank = &display->map->ranks[i];
-        print(display, "rank %d on %s is %s%.1000s%s%s", i, display->nodes[rank->node].name,
+        print(display, "rank %s%d on %s is %s%.1000s%s%s", display->label, i, display->nodes[rank->node].name,
               rank->cpus ? "bound to cpus " : "not bound", rank->cpus ? rank->cpus : "", rank->gpu ? ", uses GPU " : "",
               rank->gpu ? rank->gpu : "");
     }
@@ -132,7 +132,7 @@ void display_pids(const struct display *display, const pid_t *pids)
     for (int i = 0; i < display->map->rank_count; i++) {
         const struct map_rank *rank = &display->map->ranks[i];
         if (pids[i] <= 0) continue;
-        print(display, "rank %d on %s is process %d (%.200s)", i, display->nodes[rank->node].name, (int)pids[i],
+        print(display, "rank %s%d on %s is process %d (%.200s)", display->label, i, display->nodes[rank->node].name, (int)pids[i],
               display->programs[rank->app]);
     }
 }
@@ -145,7 +145,7 @@ static void display_running(const struct display *display, const int *first, con
         size_t used = 0;
         for (int rank = first[i]; rank >= 0; rank = next[rank]) {
             if (pids[rank] <= 0) continue;
-            used += (size_t)snprintf(line + used, sizeof line - used, "%srank %d is process %d", used ? ", " : "", rank,
+            used += (size_t)snprintf(line + used, sizeof line - used, "%srank %s%d is process %d", used ? ", " : "", display->label, rank,
                                      (int)pids[rank]);
             if (used < sizeof line - 48) continue;
             print(display, "on %s: %s", display->nodes[i].name, line);

@@ -14,6 +14,7 @@ struct display {
     const struct map_node *nodes;
     int node_count;
     const char *const *programs; /* by number */
+    const char *label;           /* stands before the number of a rank; "" */
     display_fn line;
     void *arg;
 };

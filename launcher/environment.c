@@ -78,6 +78,16 @@ static int set_entry(char **list, int count, const char *setting)
     return count + 1;
 }
 
+static int leave_out(char **list, int count, const char *name)
+{
+    size_t length = strlen(name);
+    int kept = 0;
+    for (int i = 0; i < count; i++)
+        if (strncmp(list[i], name, length) || list[i][length] != '=') list[kept++] = list[i];
+    for (int i = kept; i < count; i++) list[i] = NULL;
+    return kept;
+}
+
 void environment_set(char **list, const char *setting)
 {
     int count = 0;
@@ -95,6 +105,10 @@ char **environment_compose(char *const *inherited, const char *const *settings, 
     for (char *const *entry = inherited; *entry; entry++)
         if (!environment_is_foreign(*entry)) list[count++] = *entry;
     for (int i = 0; i < setting_count; i++) {
+        if (settings[i][0] == '=') {
+            count = leave_out(list, count, settings[i] + 1);
+            continue;
+        }
         bool ours = environment_is_foreign(settings[i]) &&
                     !begins_with(settings[i], "PMIX_MCA_"); /* the daemon sets these itself */
         if (strchr(settings[i], '=') && !ours) count = set_entry(list, count, settings[i]);

@@ -92,11 +92,6 @@ void front_finish(struct front *front)
     if (!front->output || output_is_empty(front->output)) event_base_loopbreak(front->base);
 }
 
-const char *front_node_name(const struct front *front, int rank)
-{
-    return front->nodes[front->map.ranks[rank].node].name;
-}
-
 void front_send(struct front *front, struct frame_writer *writer)
 {
     struct frame frame;
@@ -109,6 +104,14 @@ void front_send_empty(struct front *front, uint8_t type)
 {
     struct frame_writer writer;
     frame_begin(&writer, type);
+    front_send(front, &writer);
+}
+
+void front_close_output(struct front *front, int descriptor)
+{
+    struct frame_writer writer;
+    frame_begin(&writer, MESSAGE_OUTPUT_CLOSED);
+    frame_put_u8(&writer, (uint8_t)descriptor);
     front_send(front, &writer);
 }
 
@@ -128,10 +131,10 @@ static void on_lost(void *arg, int descriptor, const char *reason)
         front_fail(front, 1, text);
     }
     if (descriptor == 0) return;
-    struct frame_writer writer;
-    frame_begin(&writer, MESSAGE_OUTPUT_CLOSED);
-    frame_put_u8(&writer, (uint8_t)descriptor);
-    front_send(front, &writer);
+    front->closed[descriptor] = true;
+    front_close_output(front, descriptor);
+    jobs_output_ended(front->jobs, -1, descriptor);
+    front_review_jobs(front);
 }
 
 static void on_empty(void *arg)
@@ -185,7 +188,7 @@ static void on_timeout(evutil_socket_t fd, short what, void *arg)
 int front_open_output(struct front *front)
 {
     static const struct output_events events = {.full = on_full, .lost = on_lost, .empty = on_empty};
-    return output_open(front->base, &front->options, front->map.rank_count, &events, front, &front->output);
+    return output_open(front->base, &front->options, &events, front, &front->output);
 }
 
 static int open_loop(struct front *front)
@@ -199,6 +202,8 @@ static int open_loop(struct front *front)
     if (!front->timeout || !front->patience || !front->teller)
         return base_error(NCCLX_ERR_NO_MEM, "memory is short for the event loop");
     front->progress = front_progress_open(front);
+    front->jobs = jobs_create(front->node_count);
+    if (!front->jobs) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the jobs");
     if ((code = front_open_signals(front)) || (code = front_open_tree(front))) return code;
     if (front->options.timeout_ns) arm(front->timeout, front->options.timeout_ns);
     return NCCLX_SUCCESS;

@@ -5,10 +5,12 @@
 #include "launcher/blame.h"
 #include "launcher/hosts.h"
 #include "launcher/input.h"
+#include "launcher/jobs.h"
 #include "launcher/message.h"
 #include "launcher/options.h"
 #include "launcher/order.h"
 #include "launcher/output.h"
+#include "launcher/spawn.h"
 #include "launcher/wiring.h"
 
 #include <event2/event.h>
@@ -18,6 +20,20 @@
 #define FRONT_EXIT_TIMEOUT 124
 
 struct front_progress;
+
+/* What the front knows of a job. */
+struct front_job {
+    struct job *job; /* null: nothing is launched */
+    char name[160];
+    char label[16]; /* before the numbers of its ranks: "" of the user's, "1." of the first that a rank asked for */
+    struct message_app *apps; /* its programs */
+    int app_count;
+    struct map map;
+    pid_t *pids; /* of the ranks, 0 before they start */
+    int started;
+    struct spawn_request request; /* of one that a rank asked for */
+    enum spawn_status status;     /* why it could not start */
+};
 
 struct front {
     struct options options;
@@ -31,17 +47,17 @@ struct front {
     struct output *output;
     struct input *input;
     struct front_progress *progress;
-    struct map map;
+    struct front_job user; /* the job that the user has asked for */
+    struct jobs *jobs;
     struct map_node *nodes; /* of the job, in the order of the hosts */
     struct front_node *places; /* by position */
     int node_count;
     struct front_kind *kinds;
     pid_t daemon; /* of this host */
-    pid_t *pids;  /* of the ranks, 0 before they start */
-    int started, running; /* ranks */
     struct blame blame;
     bool launched, done, daemon_lost, daemon_ended, ending;
     bool end_told; /* to the daemons */
+    bool closed[3];   /* outputs that nobody reads any more, by descriptor */
     int end_requests; /* signals of the user that end the job */
     struct event *signals, *timeout, *patience, *teller;
 };
@@ -64,8 +80,10 @@ struct front_kind {
 int front_run(struct front *front);
 /* The user wants the end: TERM and, after the grace, KILL for all ranks, or KILL at once. */
 void front_end_job(struct front *front, bool at_once);
-/* Once the number of ranks is known. */
+/* With the first job. */
 int front_open_output(struct front *front);
+/* Tells the daemons that nobody reads this descriptor. */
+void front_close_output(struct front *front, int descriptor);
 /* A line on standard error. */
 void front_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* One cause decides the exit status and is told: see blame.h. */
@@ -82,8 +100,6 @@ void front_finish(struct front *front);
 /* To all daemons. */
 void front_send(struct front *front, struct frame_writer *writer);
 void front_send_empty(struct front *front, uint8_t type);
-/* The name of the node that a rank is on. */
-const char *front_node_name(const struct front *front, int rank);
 
 /* front_frames.c: what daemons say of ranks. */
 int front_take_frame(void *front, int link, const struct frame *frame);
@@ -91,10 +107,14 @@ int front_take_frame(void *front, int link, const struct frame *frame);
 /* front_hosts.c: the hosts of the job, from --hostfile, --host, Slurm's allocation, or this machine alone. */
 int front_choose_hosts(struct front *front);
 
-/* front_map.c: the map of the ranks over these nodes, in front->map, and what is to be displayed of it. */
+/* front_map.c: the map of a job's ranks over these nodes, in job->map, and what is to be displayed of it. */
 int front_map_ranks(struct front *front, const struct map_node *nodes, int node_count);
+/* The same for a job that a rank asked for: beside those that run. */
+int front_map_spawned(struct front *front, struct front_job *job);
+/* How many ranks run, or are about to, on each node. Null: memory is short. */
+int *front_count_taken(const struct front *front);
 /* Prints what `what` (bits of enum options_display) says. */
-void front_display(struct front *front, const struct map_node *nodes, int node_count, unsigned what, bool on_stdout);
+void front_display(const struct front_job *job, const struct map_node *nodes, unsigned what, bool on_stdout);
 
 /* front_dry.c: maps and displays, and starts nothing. The exit status. */
 int front_dry_run(struct front *front);
@@ -107,6 +127,28 @@ int front_open_tree(struct front *front);
 /* NCCLX_ERR_CONFIG: a bad value of an NCCLX_* variable, before anything is started. */
 int front_check_variables(const struct front *front);
 int front_launch(struct front *front);
+/* The user's programs, in front->user. */
+int front_list_programs(struct front *front);
+/* A job whose ranks are mapped: makes it known here, and to all daemons. */
+int front_launch_job(struct front *front, struct front_job *job);
+/* Do the ranks that run and those of this map fit into each node's limits? */
+int front_check_limits(const struct front *front, const struct front_job *job);
+/* Variables of ncclx that ranks of this program will read. */
+int front_check_settings(const char *const *settings, int count);
+
+/* front_jobs.c: the jobs, from their start to their end. */
+/* Does what follows from what has happened. */
+void front_review_jobs(struct front *front);
+/* Of a rank of any job. */
+struct front_job *front_job_of(const struct front *front, int number);
+const char *front_node_name(const struct front *front, int number);
+/* "rank 3", "rank 3 of NAME". */
+const char *front_rank_name(const struct front *front, int number);
+void front_release_job(struct front_job *job);
+
+/* front_spawn.c: a job that a rank asks for. */
+int front_spawn(struct front *front, const struct frame *frame);
+void front_answer(struct front *front, const struct front_job *job, enum spawn_status status);
 
 /* front_daemon.c: starts and ends the daemon of this host. */
 int front_find_daemon(const struct front *front, char *path, size_t bytes);

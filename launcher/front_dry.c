@@ -143,6 +143,7 @@ static int map_described(struct dry *dry)
     dry->kinds = base_calloc(AREA_LAUNCHER, count, sizeof *dry->kinds);
     if (!dry->nodes || !dry->made || !dry->kinds) code = base_error(NCCLX_ERR_NO_MEM, "memory is short for the hosts");
     for (int i = 0; i < front->hosts.count && !code; i++) code = describe_node(dry, i);
+    if (!code) code = front_list_programs(front);
     return code ? code : front_map_ranks(front, dry->nodes, front->hosts.count);
 }
 
@@ -155,7 +156,7 @@ int front_dry_run(struct front *front)
     if (code)
         front_fail(front, FRONT_EXIT_USAGE, base_error_detail());
     else
-        front_display(front, dry.nodes, front->hosts.count, what, true);
+        front_display(&front->user, dry.nodes, what, true);
     for (int i = 0; i < front->hosts.count && dry.made; i++) base_free(AREA_LAUNCHER, dry.made[i]);
     for (int i = 0; i < dry.kind_count; i++) {
         base_free(AREA_LAUNCHER, dry.kinds[i].cpus);

@@ -18,11 +18,10 @@
 
 extern char **environ;
 
-/* The variables of ncclx that one program's ranks will read. */
-static int check_variables(const struct options_app *app)
+int front_check_settings(const char *const *settings, int count)
 {
     struct base_config config;
-    char **environment = environment_compose(environ, app->settings, app->setting_count);
+    char **environment = environment_compose(environ, settings, count);
     if (!environment) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the environment");
     int code = base_config_load(&config, environment);
     if (!code) base_config_release(&config);
@@ -33,15 +32,15 @@ static int check_variables(const struct options_app *app)
 int front_check_variables(const struct front *front)
 {
     int code = NCCLX_SUCCESS;
-    for (int i = 0; i < front->options.app_count && !code; i++) code = check_variables(&front->options.apps[i]);
+    for (int i = 0; i < front->options.app_count && !code; i++) 
+        code = front_check_settings(front->options.apps[i].settings, front->options.apps[i].setting_count);
     return code;
 }
 
 /* Better said now than half way through. */
-static int check_node(const struct front *front, const struct front_node *place)
+static int check_node(const struct front *front, const struct front_node *place, int ranks)
 {
     const char *name = front->nodes[place->node].name;
-    int ranks = front->map.local_size[place->node];
     int each = LAUNCH_FILES_PER_RANK + (front->options.input == OPTIONS_STDIN_ALL);
     int below = tree_child_count(&front->order.tree.shape, (int)(place - front->places));
     bool starts = front->order.tree.start == TREE_START_EACH;
@@ -60,14 +59,16 @@ static int check_node(const struct front *front, const struct front_node *place)
     return NCCLX_SUCCESS;
 }
 
-static int check_limits(const struct front *front)
+int front_check_limits(const struct front *front, const struct front_job *job)
 {
-    int code, ranks = front->map.rank_count;
-    for (int i = 0; i < front->node_count; i++)
-        if ((code = check_node(front, &front->places[i]))) return code;
-    if (front->options.input == OPTIONS_STDIN_RANK && front->options.input_rank >= ranks)
-        return base_error(NCCLX_ERR_ARG, "--stdin: there is no rank %d among %d", front->options.input_rank, ranks);
-    return NCCLX_SUCCESS;
+    int *ranks = front_count_taken(front), code = NCCLX_SUCCESS;
+    if (!ranks) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the map");
+    for (int i = 0; i < front->node_count && !code; i++) {
+        const struct front_node *place = &front->places[i];
+        code = check_node(front, place, ranks[place->node] + job->map.local_size[place->node]);
+    }
+    base_free(AREA_LAUNCHER, ranks);
+    return code;
 }
 
 /* "-x NAME" passes the launcher's value on: NAME=value. Null when it has none, or memory is short. */
@@ -84,7 +85,6 @@ static char *inherited_setting(const char *name)
     return setting;
 }
 
-/* Lasts until the order is written. */
 static int fill_app(const struct options_app *from, struct message_app *to)
 {
     to->argv = base_calloc(AREA_LAUNCHER, (size_t)from->argc + 1, sizeof *to->argv);
@@ -100,15 +100,16 @@ static int fill_app(const struct options_app *from, struct message_app *to)
     return NCCLX_SUCCESS;
 }
 
-static void release_apps(struct message_app *apps, int count)
+int front_list_programs(struct front *front)
 {
-    for (int i = 0; apps && i < count; i++) {
-        for (int j = 0; j < apps[i].setting_count; j++)
-            base_free(AREA_LAUNCHER, (char *)(uintptr_t)apps[i].settings[j]);
-        base_free(AREA_LAUNCHER, apps[i].settings);
-        base_free(AREA_LAUNCHER, apps[i].argv);
-    }
-    base_free(AREA_LAUNCHER, apps);
+    const struct options *options = &front->options;
+    struct front_job *job = &front->user;
+    int code = NCCLX_SUCCESS;
+    job->apps = base_calloc(AREA_LAUNCHER, (size_t)options->app_count, sizeof *job->apps);
+    if (!job->apps) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the launch order");
+    for (; job->app_count < options->app_count && !code; job->app_count++)
+        code = fill_app(&options->apps[job->app_count], &job->apps[job->app_count]);
+    return code;
 }
 
 static enum message_input choose_input(const struct front *front)
@@ -116,7 +117,7 @@ static enum message_input choose_input(const struct front *front)
     const struct options *options = &front->options;
     if (options->input == OPTIONS_STDIN_NONE) return MESSAGE_INPUT_NONE;
     if (options->input == OPTIONS_STDIN_ALL || !front->local_root) return MESSAGE_INPUT_FORWARDED;
-    bool here = front->map.ranks[options->input_rank].node == front->places[0].node;
+    bool here = front->user.map.ranks[options->input_rank].node == front->places[0].node;
     /* A terminal is not handed over: its new owner would read also while the job is in the background. */
     return here && !isatty(STDIN_FILENO) ? MESSAGE_INPUT_DIRECT : MESSAGE_INPUT_FORWARDED;
 }
@@ -145,32 +146,40 @@ static int list_nodes(const struct front *front, struct message_launch *launch)
     return NCCLX_SUCCESS;
 }
 
-static int send_order(struct front *front)
+int front_launch_job(struct front *front, struct front_job *job)
 {
     const struct options *options = &front->options;
     struct frame_writer writer;
-    struct message_launch launch = {.job = front->job,
-                                    .oversubscribed = front->map.oversubscribed,
+    bool first = job == &front->user;
+    struct message_launch launch = {.job = job->name,
+                                    .first = job->job->first,
+                                    .parent = job->job->parent,
+                                    .notify = job->request.notify,
+                                    .oversubscribed = job->map.oversubscribed,
                                     .radix = front->order.tree.shape.radix,
-                                    .app_count = options->app_count,
+                                    .apps = job->apps,
+                                    .app_count = job->app_count,
                                     .environment = environ,
-                                    .ranks = front->map.ranks,
-                                    .rank_count = front->map.rank_count,
+                                    .ranks = job->map.ranks,
+                                    .rank_count = job->map.rank_count,
                                     .kill_grace_ns = options->kill_grace_ns,
-                                    .input = choose_input(front),
+                                    .input = first ? choose_input(front) : MESSAGE_INPUT_NONE,
                                     .input_rank = options->input == OPTIONS_STDIN_ALL ? -1 : options->input_rank};
-    launch.apps = base_calloc(AREA_LAUNCHER, (size_t)options->app_count, sizeof *launch.apps);
-    int code = launch.apps ? list_nodes(front, &launch)
-                           : base_error(NCCLX_ERR_NO_MEM, "memory is short for the launch order");
-    for (int i = 0; i < options->app_count && !code; i++) code = fill_app(&options->apps[i], &launch.apps[i]);
+    if (!first) launch.input_rank = 0;
+    job->pids = base_calloc(AREA_LAUNCHER, (size_t)job->map.rank_count, sizeof *job->pids);
+    int code = job->pids ? list_nodes(front, &launch)
+                         : base_error(NCCLX_ERR_NO_MEM, "memory is short for %d ranks", job->map.rank_count);
+    if (!code) code = output_add(front->output, job->job->first, job->map.rank_count, job->label);
     if (!code) {
+        front_display(job, front->nodes, options->display & ~(unsigned)OPTIONS_PIDS, false);
         message_write_launch(&writer, &launch);
         front_send(front, &writer);
-        if (launch.input == MESSAGE_INPUT_FORWARDED &&
-            (code = input_open(front->base, on_input, front, &front->input)) == NCCLX_SUCCESS)
-            input_want(front->input);
+        for (int i = 1; i <= 2; i++)
+            if (front->closed[i]) front_close_output(front, i);
     }
-    release_apps(launch.apps, options->app_count);
+    if (!code && launch.input == MESSAGE_INPUT_FORWARDED &&
+        (code = input_open(front->base, on_input, front, &front->input)) == NCCLX_SUCCESS)
+        input_want(front->input);
     base_free(AREA_LAUNCHER, launch.nodes);
     base_free(AREA_LAUNCHER, launch.positions);
     return code;
@@ -178,13 +187,19 @@ static int send_order(struct front *front)
 
 int front_launch(struct front *front)
 {
+    struct front_job *job = &front->user;
+    const struct options *options = &front->options;
     int code;
-    if ((code = front_map_ranks(front, front->nodes, front->node_count)) || (code = check_limits(front))) return code;
-    front->pids = base_calloc(AREA_LAUNCHER, (size_t)front->map.rank_count, sizeof *front->pids);
-    if (!front->pids) return base_error(NCCLX_ERR_NO_MEM, "memory is short for %d ranks", front->map.rank_count);
+    if ((code = front_list_programs(front)) || (code = front_map_ranks(front, front->nodes, front->node_count)) ||
+        (code = front_check_limits(front, job)))
+        return code;
+    if (options->input == OPTIONS_STDIN_RANK && options->input_rank >= job->map.rank_count)
+        return base_error(NCCLX_ERR_ARG, "--stdin: there is no rank %d among %d", options->input_rank,
+                          job->map.rank_count);
+    job->job = jobs_add(front->jobs, job->map.rank_count, -1, job);
+    if (!job->job) return NCCLX_ERR_NO_MEM;
+    snprintf(job->name, sizeof job->name, "%s", front->job);
     if ((code = front_open_output(front))) return code;
-    front_display(front, front->nodes, front->node_count, front->options.display & ~(unsigned)OPTIONS_PIDS, false);
-    front->running = front->map.rank_count;
     if (MPIR_being_debugged) setenv("NCCLX_DEBUG_WAIT", "all", 0);
-    return send_order(front);
+    return front_launch_job(front, job);
 }

@@ -19,13 +19,13 @@ __attribute__((noinline)) void MPIR_Breakpoint(void)
 
 void front_mpir_publish(const struct front *front)
 {
-    const struct map *map = &front->map;
+    const struct map *map = &front->user.map;
     MPIR_PROCDESC *table = base_calloc(AREA_LAUNCHER, (size_t)map->rank_count, sizeof *table);
     if (!table) return; /* no debugger finds the ranks; the job is none the worse */
     for (int i = 0; i < map->rank_count; i++)
         table[i] = (MPIR_PROCDESC){.host_name = front->nodes[map->ranks[i].node].name,
                                    .executable_name = front->options.apps[map->ranks[i].app].argv[0],
-                                   .pid = (int)front->pids[i]};
+                                   .pid = (int)front->user.pids[i]};
     MPIR_proctable = table;
     MPIR_proctable_size = map->rank_count;
     MPIR_debug_state = MPIR_DEBUG_SPAWNED;

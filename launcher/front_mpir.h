@@ -22,7 +22,7 @@ extern int MPIR_partial_attach_ok;
 /* A debugger stops here when the table is complete. */
 void MPIR_Breakpoint(void);
 
-/* All ranks run: fills the table and says so. */
+/* All ranks of the user's job run: fills the table and says so. Those of other jobs are not in it. */
 void front_mpir_publish(const struct front *front);
 
 #endif

@@ -47,8 +47,11 @@ void front_ask_where(struct front *front)
         front_progress_tell(front->progress);
         return;
     }
-    front_say("%d of %d ranks are running:", front->running, front->map.rank_count);
-    front_display(front, front->nodes, front->node_count, OPTIONS_PLACES, false);
+    int known = 0;
+    for (const struct job *job = jobs_first(front->jobs); job; job = job->next) known += job->count;
+    front_say("%d of %d ranks are running:", jobs_left(front->jobs), known);
+    for (const struct job *job = jobs_first(front->jobs); job; job = job->next)
+        front_display(job->data, front->nodes, OPTIONS_PLACES, false);
     front_send_empty(front, MESSAGE_DUMP);
 }
 

@@ -21,6 +21,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/hostfile.c launcher/hostfile.h \
 	launcher/hosts.c launcher/hosts.h \
 	launcher/hosts_identity.c \
+	launcher/jobs.c launcher/jobs.h \
 	launcher/map.c launcher/map.h \
 	launcher/message.c launcher/message.h \
 	launcher/message_gpus.c launcher/message_gpus.h \
@@ -28,6 +29,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/order.c launcher/order.h \
 	launcher/progress.c launcher/progress.h \
 	launcher/report.c launcher/report.h \
+	launcher/spawn.c launcher/spawn.h \
 	launcher/tree.h launcher/tree_private.h \
 	launcher/words.c launcher/words.h \
 	$(tree_sources)
@@ -50,11 +52,13 @@ launcher_ncclxrun_SOURCES = $(wiring_sources) \
 	launcher/front_dry.c \
 	launcher/front_frames.c \
 	launcher/front_hosts.c \
+	launcher/front_jobs.c \
 	launcher/front_map.c \
 	launcher/front_mpir.c launcher/front_mpir.h \
 	launcher/front_progress.c launcher/front_progress.h \
 	launcher/front_launch.c \
 	launcher/front_signals.c \
+	launcher/front_spawn.c \
 	launcher/front_tree.c \
 	launcher/host_lookup.c launcher/host_lookup.h \
 	launcher/input.c launcher/input.h \
@@ -70,9 +74,11 @@ server_sources = \
 	launcher/server.c \
 	launcher/server_exchange.c \
 	launcher/server_job.c \
+	launcher/server_jobs.c \
 	launcher/server_modex.c \
 	launcher/server_names.c \
 	launcher/server_notices.c \
+	launcher/server_spawn.c \
 	launcher/server_upcalls.c
 libexec_PROGRAMS += launcher/ncclxd
 launcher_ncclxd_SOURCES = $(wiring_sources) \
@@ -81,6 +87,7 @@ launcher_ncclxd_SOURCES = $(wiring_sources) \
 	launcher/daemon.c launcher/daemon.h \
 	launcher/daemon_end.c \
 	launcher/daemon_frames.c \
+	launcher/daemon_job.c \
 	launcher/daemon_start.c \
 	launcher/daemon_streams.c \
 	launcher/daemon_where.c \

@@ -50,11 +50,30 @@ static int room_of(const struct map_request *request, const struct map_node *nod
     return room < MAP_MAX_RANKS ? (int)room : MAP_MAX_RANKS;
 }
 
+static bool is_open(const struct map_request *request, int node)
+{
+    return !request->closed || !request->closed[node];
+}
+
+/* The same, less what runs there already. */
+static int free_of(const struct map_request *request, const struct map_node *nodes, int node)
+{
+    int room = is_open(request, node) ? room_of(request, &nodes[node]) : 0;
+    int taken = request->taken ? request->taken[node] : 0;
+    return taken < room ? room - taken : 0;
+}
+
 long map_room(const struct map_request *request, const struct map_node *nodes, int node_count)
 {
     long room = 0;
-    for (int i = 0; i < node_count; i++) room += room_of(request, &nodes[i]);
+    for (int i = 0; i < node_count; i++) room += free_of(request, nodes, i);
     return room;
+}
+
+/* Its number among the ranks of all jobs on its node. */
+static int seat_of(const struct map_request *request, const struct map_rank *mapped)
+{
+    return mapped->local_rank + (request->taken ? request->taken[mapped->node] : 0);
 }
 
 /* ---- Nodes ------------------------------------------------------------------------------------------------------- */
@@ -265,7 +284,7 @@ static int bind_ranks(const struct map_request *request, const struct map_node *
         struct map_rank *mapped = &map->ranks[rank];
         const struct map_node *node = &nodes[mapped->node];
         if (node->cpu_count == 0 || !bind_level(request, map->oversubscribed[mapped->node], &bind)) continue;
-        struct place place = choose_place(request, node, mapped->local_rank, bind);
+        struct place place = choose_place(request, node, seat_of(request, mapped), bind);
         int object = find_place(node, &place)->object[bind];
         char **list = &map->lists[first[mapped->node] + object];
         if (!*list && !(*list = list_cpus(node, bind, object)))
@@ -280,7 +299,7 @@ static void choose_gpus(const struct map_request *request, const struct map_node
 {
     for (int rank = 0; rank < map->rank_count && request->by == MAP_BY_GPU; rank++) {
         const struct map_node *node = &nodes[map->ranks[rank].node];
-        map->ranks[rank].gpu = node->gpus[gpu_of(request, node, map->ranks[rank].local_rank)].id;
+        map->ranks[rank].gpu = node->gpus[gpu_of(request, node, seat_of(request, &map->ranks[rank]))].id;
     }
 }
 
@@ -288,12 +307,13 @@ static void choose_gpus(const struct map_request *request, const struct map_node
 
 static int check_counts(const struct map_request *request, const struct map_node *nodes, int node_count, int *total)
 {
-    long ranks = 0, room = map_room(request, nodes, node_count);
+    long ranks = 0, room = map_room(request, nodes, node_count), whole = 0;
+    for (int i = 0; i < node_count; i++) whole += is_open(request, i) ? room_of(request, &nodes[i]) : 0;
     for (int i = 0; i < request->app_count; i++) ranks += request->app_ranks[i];
-    if (request->by == MAP_BY_GPU && room == 0)
+    if (request->by == MAP_BY_GPU && whole == 0)
         return base_error(NCCLX_ERR_ARG, "ranks cannot be mapped by GPU: there is none on %s",
                           node_count == 1 ? nodes[0].name : "any host");
-    if (ranks < 1 || node_count < 1 || room < 1)
+    if (ranks < 1 || node_count < 1 || whole < 1)
         return base_error(NCCLX_ERR_ARG, "there is nothing to run: no ranks or no nodes");
     if (ranks > MAP_MAX_RANKS)
         return base_error(NCCLX_ERR_ARG, "%ld ranks are more than one job can have (%d)", ranks, MAP_MAX_RANKS);
@@ -309,10 +329,14 @@ static int check_counts(const struct map_request *request, const struct map_node
 }
 
 /* The node's room and scratch for the deal, two arrays in one block. */
-static int *measure_nodes(const struct map_request *request, const struct map_node *nodes, int node_count)
+static int *measure_nodes(const struct map_request *request, const struct map_node *nodes, int node_count, int ranks)
 {
+    bool shared = map_room(request, nodes, node_count) < ranks; /* not only what is free */
     int *room = base_calloc(AREA_LAUNCHER, 2 * (size_t)node_count, sizeof *room);
-    for (int i = 0; room && i < node_count; i++) room[i] = room_of(request, &nodes[i]);
+    for (int i = 0; room && i < node_count; i++) {
+        if (!is_open(request, i)) continue;
+        room[i] = shared ? room_of(request, &nodes[i]) : free_of(request, nodes, i);
+    }
     return room;
 }
 
@@ -325,13 +349,14 @@ int map_compute(const struct map_request *request, const struct map_node *nodes,
     map->ranks = base_calloc(AREA_LAUNCHER, (size_t)total, sizeof *map->ranks);
     map->local_size = base_calloc(AREA_LAUNCHER, (size_t)node_count, sizeof *map->local_size);
     map->oversubscribed = base_calloc(AREA_LAUNCHER, (size_t)node_count, sizeof *map->oversubscribed);
-    int *room = measure_nodes(request, nodes, node_count);
+    int *room = measure_nodes(request, nodes, node_count, total);
     if (!map->ranks || !map->local_size || !map->oversubscribed || !room) {
         code = base_error(NCCLX_ERR_NO_MEM, "memory is short for the map of %d ranks", total);
     } else {
         place_on_nodes(request, room, room + node_count, map);
         for (int i = 0; i < node_count; i++)
-            map->oversubscribed[i] = map->local_size[i] > (nodes[i].cpu_count ? nodes[i].cpu_count : 1);
+            map->oversubscribed[i] = map->local_size[i] + (request->taken ? request->taken[i] : 0) >
+                                     (nodes[i].cpu_count ? nodes[i].cpu_count : 1);
         choose_gpus(request, nodes, map);
         code = bind_ranks(request, nodes, map);
     }

@@ -47,6 +47,10 @@ struct map_request {
     enum map_bind bind;
     enum map_level bind_level; /* MAP_BIND_OBJECT */
     bool oversubscribe;        /* more ranks than slots are allowed */
+    /* For each node, or null. Ranks that run there already: theirs are not the first places to be given, and when what
+     * they leave free is enough nothing else is used. */
+    const int *taken;
+    const bool *closed; /* no rank goes there */
 };
 
 struct map_rank {

@@ -1,9 +1,11 @@
 /* message.c - messages of the link as bytes. Every index that a receiver will use is checked against its range here. */
 #include "launcher/message.h"
 
+#include "launcher/jobs.h"
 #include "launcher/message_gpus.h"
 #include "runtime/base/base.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define MESSAGE_MAX_CPUS 65536
@@ -70,6 +72,9 @@ void message_write_launch(struct frame_writer *writer, const struct message_laun
 {
     frame_begin(writer, MESSAGE_LAUNCH);
     frame_put_text(writer, launch->job);
+    frame_put_u32(writer, (uint32_t)launch->first);
+    frame_put_u32(writer, (uint32_t)(launch->parent + 1));
+    frame_put_u8(writer, launch->notify);
     frame_put_u64(writer, launch->kill_grace_ns);
     frame_put_u8(writer, (uint8_t)launch->input);
     frame_put_u32(writer, (uint32_t)(launch->input_rank + 1));
@@ -163,6 +168,9 @@ int message_read_launch(const struct frame *frame, struct message_launch *launch
     int environment;
     frame_read(&reader, &copy);
     launch->job = frame_get_text(&reader);
+    launch->first = get_below(&reader, JOBS_MAX_NUMBER);
+    launch->parent = get_below(&reader, JOBS_MAX_NUMBER + 1) - 1;
+    launch->notify = frame_get_u8(&reader) != 0;
     launch->kill_grace_ns = frame_get_u64(&reader);
     uint8_t input = frame_get_u8(&reader);
     launch->input = (enum message_input)input;
@@ -174,7 +182,7 @@ int message_read_launch(const struct frame *frame, struct message_launch *launch
     if (!reader.failed) read_apps(&reader, launch);
     if (!reader.failed) read_ranks(&reader, launch);
     if (frame_read_all(&reader) && launch->job && input <= MESSAGE_INPUT_FORWARDED &&
-        launch->input_rank < launch->rank_count)
+        launch->input_rank < launch->rank_count && launch->rank_count <= JOBS_MAX_NUMBER - launch->first)
         return NCCLX_SUCCESS;
     message_release_launch(launch);
     return message_malformed(frame);
@@ -199,7 +207,7 @@ void message_release_launch(struct message_launch *launch)
 void message_write_exited(struct frame_writer *writer, const struct message_exited *exited)
 {
     frame_begin(writer, MESSAGE_EXITED);
-    frame_put_u32(writer, (uint32_t)exited->rank);
+    frame_put_u32(writer, (uint32_t)exited->number);
     frame_put_u32(writer, (uint32_t)exited->pid);
     frame_put_u32(writer, (uint32_t)exited->status);
     frame_put_u8(writer, exited->joined);
@@ -211,11 +219,27 @@ int message_read_exited(const struct frame *frame, struct message_exited *exited
 {
     struct frame_reader reader;
     frame_read(&reader, frame);
-    exited->rank = get_below(&reader, MAP_MAX_RANKS);
+    exited->number = get_below(&reader, JOBS_MAX_NUMBER);
     exited->pid = (int)frame_get_u32(&reader);
     exited->status = (int)frame_get_u32(&reader);
     exited->joined = frame_get_u8(&reader) != 0;
     exited->left = frame_get_u8(&reader) != 0;
     exited->told = frame_get_u8(&reader) != 0;
     return frame_read_all(&reader) ? NCCLX_SUCCESS : message_malformed(frame);
+}
+
+int message_read_job(const struct frame *frame, int *first)
+{
+    struct frame_reader reader;
+    frame_read(&reader, frame);
+    *first = get_below(&reader, JOBS_MAX_NUMBER);
+    return frame_read_all(&reader) ? NCCLX_SUCCESS : message_malformed(frame);
+}
+
+void message_name_rank(const struct message_launch *launch, int rank, char *text, size_t bytes)
+{
+    if (launch->first == 0)
+        snprintf(text, bytes, "rank %d", rank);
+    else
+        snprintf(text, bytes, "rank %d of %.*s", rank, MAP_NAME_BYTES, launch->job);
 }

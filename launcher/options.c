@@ -141,6 +141,14 @@ static int apply_bind_to(struct parse *parse, const char *value)
     return NCCLX_SUCCESS;
 }
 
+int options_place(struct options *options, const char *map_by, const char *bind_to)
+{
+    struct parse parse = {.options = options, .name = "PMIX_MAPBY"};
+    int code = map_by ? apply_map_by(&parse, map_by) : NCCLX_SUCCESS;
+    parse.name = "PMIX_BINDTO";
+    return !code && bind_to ? apply_bind_to(&parse, bind_to) : code;
+}
+
 static int apply_report_bindings(struct parse *parse, const char *value)
 {
     (void)value;

@@ -55,6 +55,8 @@ struct options {
 
 /* NCCLX_ERR_ARG with one sentence that names the option and what it takes. */
 int options_parse(int argc, char **argv, struct options *options);
+/* Changes what --map-by and --bind-to say, for the ranks that another rank starts; null: as it is. */
+int options_place(struct options *options, const char *map_by, const char *bind_to);
 void options_release(struct options *options);
 void options_help(FILE *stream);
 

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -41,13 +42,26 @@ struct partial {
     size_t used, room;
 };
 
+/* The ranks of a job. */
+struct group {
+    struct group *next;
+    int first, count;
+    char label[16];
+    struct partial partials[]; /* two a rank */
+};
+
+/* Whose stream it is. */
+struct source {
+    const struct group *group;
+    int rank, descriptor;
+};
+
 struct output {
     struct output_events events;
     void *arg;
     struct sink sinks[2];
-    struct partial *partials; /* two a rank; null in a job of one rank without prefixes, whose bytes just pass */
-    struct event *hold;       /* when unfinished lines are shown after all */
-    int rank_count;
+    struct group *groups; /* the first job's comes first */
+    struct event *hold; /* when unfinished lines are shown after all */
     int directory; /* of --output; -1: none */
     bool tag, timestamp, full, file_failed;
 };
@@ -124,7 +138,7 @@ static void put(struct sink *sink, const void *data, size_t bytes)
     if (!sink->lost && bytes) evbuffer_add(sink->waiting, data, bytes);
 }
 
-static void put_prefix(struct output *output, struct sink *sink, int rank, int descriptor)
+static void put_prefix(struct output *output, struct sink *sink, const struct source *source)
 {
     char text[80];
     if (output->timestamp) {
@@ -137,7 +151,9 @@ static void put_prefix(struct output *output, struct sink *sink, int rank, int d
         put(sink, text, length);
     }
     if (output->tag)
-        put(sink, text, (size_t)snprintf(text, sizeof text, "[%d]<%s> ", rank, descriptor == 1 ? "stdout" : "stderr"));
+        put(sink, text,
+            (size_t)snprintf(text, sizeof text, "[%s%d]<%s> ", source->group->label, source->rank,
+                             source->descriptor == 1 ? "stdout" : "stderr"));
 }
 
 /* Appends to the unfinished line; false when memory is short. */
@@ -156,10 +172,11 @@ static bool keep_partial(struct partial *partial, const char *data, size_t bytes
     return true;
 }
 
-static void end_line(struct output *output, struct sink *sink, struct partial *partial, int rank, int descriptor,
-                     const char *data, size_t bytes)
+static void end_line(struct output *output, const struct source *source, struct partial *partial, const char *data,
+                     size_t bytes)
 {
-    put_prefix(output, sink, rank, descriptor);
+    struct sink *sink = &output->sinks[source->descriptor - 1];
+    put_prefix(output, sink, source);
     put(sink, partial->text, partial->used);
     put(sink, data, bytes);
     put(sink, "\n", 1);
@@ -174,10 +191,9 @@ static void pass_partial(struct sink *sink, struct partial *partial)
 
 /* Without prefixes lines need not be whole, but ranks should not write into each other's: the end of a line is waited
  * for, a little. */
-static void take_plain(struct output *output, int rank, int descriptor, const char *data, size_t bytes)
+static void take_plain(struct output *output, struct sink *sink, struct partial *partial, const char *data,
+                       size_t bytes)
 {
-    struct sink *sink = &output->sinks[descriptor - 1];
-    struct partial *partial = &output->partials[2 * rank + descriptor - 1];
     struct timeval delay = {.tv_usec = OUTPUT_HOLD_US};
     const char *newline = memrchr(data, '\n', bytes);
     size_t whole = newline ? (size_t)(newline - data) + 1 : 0;
@@ -206,35 +222,40 @@ static void on_hold(evutil_socket_t fd, short what, void *arg)
         event_add(output->hold, &delay);
         return;
     }
-    for (int i = 0; i < 2 * output->rank_count; i++) pass_partial(&output->sinks[i % 2], &output->partials[i]);
+    for (struct group *group = output->groups; group; group = group->next)
+        for (int i = 0; i < 2 * group->count; i++) pass_partial(&output->sinks[i % 2], &group->partials[i]);
     write_sink(&output->sinks[0]);
     write_sink(&output->sinks[1]);
 }
 
-static void take_lines(struct output *output, int rank, int descriptor, const char *data, size_t bytes)
+static void take_lines(struct output *output, const struct source *source, struct partial *partial, const char *data,
+                       size_t bytes)
 {
-    struct sink *sink = &output->sinks[descriptor - 1];
-    struct partial *partial = &output->partials[2 * rank + descriptor - 1];
     while (bytes > 0) {
         const char *newline = memchr(data, '\n', bytes);
         size_t length = newline ? (size_t)(newline - data) : bytes;
         if (newline) {
-            end_line(output, sink, partial, rank, descriptor, data, length);
+            end_line(output, source, partial, data, length);
             data += length + 1;
             bytes -= length + 1;
         } else {
             if (partial->used + length > OUTPUT_MAX_LINE || !keep_partial(partial, data, length))
-                end_line(output, sink, partial, rank, descriptor, data, length);
+                end_line(output, source, partial, data, length);
             return;
         }
     }
 }
 
+static void name_file(const struct source *source, char *name, size_t bytes)
+{
+    snprintf(name, bytes, "rank.%s%d.%s", source->group->label, source->rank, source->descriptor == 1 ? "out" : "err");
+}
+
 /* Opened for each piece: 2 files a rank would need more descriptors than many systems allow. */
-static void take_file(struct output *output, int rank, int descriptor, const char *data, size_t bytes)
+static void take_file(struct output *output, const struct source *source, const char *data, size_t bytes)
 {
     char name[64];
-    snprintf(name, sizeof name, "rank.%d.%s", rank, descriptor == 1 ? "out" : "err");
+    name_file(source, name, sizeof name);
     int fd = openat(output->directory, name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     while (fd >= 0 && bytes > 0) {
         ssize_t wrote = write(fd, data, bytes);
@@ -251,38 +272,61 @@ static void take_file(struct output *output, int rank, int descriptor, const cha
     output->events.lost(output->arg, 0, base_error_detail());
 }
 
-void output_take(struct output *output, int rank, int descriptor, const void *data, size_t bytes)
+static struct group *find_group(struct output *output, int number)
+{
+    struct group *group = output->groups;
+    while (group && (number < group->first || number - group->first >= group->count)) group = group->next;
+    return group;
+}
+
+/* The bytes of a job of one rank just pass, as long as there is no other job. */
+static bool is_alone(const struct output *output)
+{
+    return output->groups->count == 1 && !output->groups->next && !output->groups->partials[0].used &&
+           !output->groups->partials[1].used;
+}
+
+void output_take(struct output *output, int number, int descriptor, const void *data, size_t bytes)
 {
     struct sink *sink = &output->sinks[descriptor - 1];
-    struct partial *partial = output->partials ? &output->partials[2 * rank + descriptor - 1] : NULL;
+    struct group *group = find_group(output, number);
+    if (!group) return;
+    const struct source source = {group, number - group->first, descriptor};
+    struct partial *partial = &group->partials[2 * source.rank + descriptor - 1];
     if (output->directory >= 0) {
-        if (bytes) take_file(output, rank, descriptor, data, bytes);
+        if (bytes) take_file(output, &source, data, bytes);
         return;
     }
     bool prefixed = output->tag || output->timestamp;
-    if (!partial)
+    if (!prefixed && is_alone(output))
         put(sink, data, bytes);
     else if (!prefixed && bytes)
-        take_plain(output, rank, descriptor, data, bytes);
+        take_plain(output, sink, partial, data, bytes);
     else if (!prefixed)
         pass_partial(sink, partial);
     else if (bytes)
-        take_lines(output, rank, descriptor, data, bytes);
+        take_lines(output, &source, partial, data, bytes);
     else if (partial->used)
-        end_line(output, sink, partial, rank, descriptor, NULL, 0);
+        end_line(output, &source, partial, NULL, 0);
     write_sink(sink);
     check_levels(output);
 }
 
+/* Ends lines that were never finished. */
+static void finish_group(struct output *output, struct group *group)
+{
+    for (int i = 0; i < 2 * group->count; i++) {
+        const struct source source = {group, i / 2, i % 2 + 1};
+        if (!output->tag && !output->timestamp)
+            pass_partial(&output->sinks[i % 2], &group->partials[i]);
+        else if (group->partials[i].used)
+            end_line(output, &source, &group->partials[i], NULL, 0);
+    }
+}
+
 void output_finish(struct output *output)
 {
-    for (int i = 0; output->partials && i < 2 * output->rank_count; i++) {
-        struct partial *partial = &output->partials[i];
-        if (!output->tag && !output->timestamp)
-            pass_partial(&output->sinks[i % 2], partial);
-        else if (partial->used)
-            end_line(output, &output->sinks[i % 2], partial, i / 2, i % 2 + 1, NULL, 0);
-    }
+    for (struct group *group = output->groups; group; group = group->next) finish_group(output, group);
     write_sink(&output->sinks[0]);
     write_sink(&output->sinks[1]);
 }
@@ -308,26 +352,31 @@ static int open_sink(struct output *output, struct event_base *base, int fd)
                                            : base_error(NCCLX_ERR_NO_MEM, "memory is short for the output");
 }
 
-static int open_directory(struct output *output, const char *path, int rank_count)
+static int open_directory(struct output *output, const char *path)
 {
     if (mkdir(path, 0777) && errno != EEXIST)
         return base_error(NCCLX_ERR_ARG, "--output: cannot make '%.200s': %s", path, strerror(errno));
     output->directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (output->directory < 0)
-        return base_error(NCCLX_ERR_ARG, "--output: cannot open '%.200s': %s", path, strerror(errno));
-    for (int i = 0; i < 2 * rank_count; i++) {
+    return output->directory >= 0
+               ? NCCLX_SUCCESS
+               : base_error(NCCLX_ERR_ARG, "--output: cannot open '%.200s': %s", path, strerror(errno));
+}
+
+static int make_files(const struct output *output, const struct group *group)
+{
+    for (int i = 0; i < 2 * group->count; i++) {
+        const struct source source = {group, i / 2, i % 2 + 1};
         char name[64];
-        snprintf(name, sizeof name, "rank.%d.%s", i / 2, i % 2 ? "err" : "out");
+        name_file(&source, name, sizeof name);
         int fd = openat(output->directory, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-        if (fd < 0)
-            return base_error(NCCLX_ERR_ARG, "--output: cannot write '%.200s/%s': %s", path, name, strerror(errno));
+        if (fd < 0) return base_error(NCCLX_ERR_ARG, "--output: cannot write '%.200s': %s", name, strerror(errno));
         close(fd);
     }
     return NCCLX_SUCCESS;
 }
 
-int output_open(struct event_base *base, const struct options *options, int rank_count,
-                const struct output_events *events, void *arg, struct output **out)
+int output_open(struct event_base *base, const struct options *options, const struct output_events *events, void *arg,
+                struct output **out)
 {
     struct output *output = base_calloc(AREA_LAUNCHER, 1, sizeof *output);
     int code = output ? NCCLX_SUCCESS : base_error(NCCLX_ERR_NO_MEM, "memory is short for the output");
@@ -335,17 +384,46 @@ int output_open(struct event_base *base, const struct options *options, int rank
     if (code) return code;
     output->events = *events;
     output->arg = arg;
-    output->rank_count = rank_count;
     output->directory = -1;
     output->tag = options->tag_output;
     output->timestamp = options->timestamp;
     if ((code = open_sink(output, base, STDOUT_FILENO)) || (code = open_sink(output, base, STDERR_FILENO))) return code;
-    if (options->output_directory) return open_directory(output, options->output_directory, rank_count);
-    if (rank_count == 1 && !output->tag && !output->timestamp) return NCCLX_SUCCESS;
-    output->partials = base_calloc(AREA_LAUNCHER, (size_t)rank_count * 2, sizeof *output->partials);
     output->hold = evtimer_new(base, on_hold, output);
-    return output->partials && output->hold ? NCCLX_SUCCESS
-                                            : base_error(NCCLX_ERR_NO_MEM, "memory is short for the output");
+    if (!output->hold) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the output");
+    return options->output_directory ? open_directory(output, options->output_directory) : NCCLX_SUCCESS;
+}
+
+int output_add(struct output *output, int first, int count, const char *label)
+{
+    struct group *group =
+        base_calloc(AREA_LAUNCHER, 1, sizeof *group + 2 * (size_t)count * sizeof group->partials[0]);
+    if (!group) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the output");
+    group->first = first;
+    group->count = count;
+    snprintf(group->label, sizeof group->label, "%s", label);
+    struct group **place = &output->groups;
+    while (*place) place = &(*place)->next;
+    *place = group;
+    return output->directory >= 0 ? make_files(output, group) : NCCLX_SUCCESS;
+}
+
+static void release_group(struct group *group)
+{
+    for (int i = 0; i < 2 * group->count; i++) base_free(AREA_LAUNCHER, group->partials[i].text);
+    base_free(AREA_LAUNCHER, group);
+}
+
+void output_remove(struct output *output, int first)
+{
+    struct group **place = &output->groups, *group;
+    while (*place && (*place)->first != first) place = &(*place)->next;
+    group = *place;
+    if (!group) return;
+    finish_group(output, group);
+    *place = group->next;
+    release_group(group);
+    write_sink(&output->sinks[0]);
+    write_sink(&output->sinks[1]);
 }
 
 void output_close(struct output *output)
@@ -356,9 +434,11 @@ void output_close(struct output *output)
         if (output->sinks[i].waiting) evbuffer_free(output->sinks[i].waiting);
     }
     if (output->hold) event_free(output->hold);
-    for (int i = 0; output->partials && i < 2 * output->rank_count; i++)
-        base_free(AREA_LAUNCHER, output->partials[i].text);
-    base_free(AREA_LAUNCHER, output->partials);
+    while (output->groups) {
+        struct group *next = output->groups->next;
+        release_group(output->groups);
+        output->groups = next;
+    }
     if (output->directory >= 0) close(output->directory);
     base_free(AREA_LAUNCHER, output);
 }

@@ -18,12 +18,16 @@ struct output_events {
     void (*empty)(void *arg);
 };
 
-/* Makes the files of --output. */
-int output_open(struct event_base *base, const struct options *options, int rank_count,
-                const struct output_events *events, void *arg, struct output **output);
+int output_open(struct event_base *base, const struct options *options, const struct output_events *events, void *arg,
+                struct output **output);
 void output_close(struct output *output);
+/* The ranks of a job, by their numbers. `label` stands before the rank in prefixes and names of files. Makes the files of
+ * --output. */
+int output_add(struct output *output, int first, int count, const char *label);
+/* All that they wrote has been taken in. */
+void output_remove(struct output *output, int first);
 /* descriptor is 1 or 2; no bytes: the end of that rank's stream. */
-void output_take(struct output *output, int rank, int descriptor, const void *data, size_t bytes);
+void output_take(struct output *output, int number, int descriptor, const void *data, size_t bytes);
 /* Ends lines that were never finished: the ranks are gone. */
 void output_finish(struct output *output);
 /* Gives up what is not written yet and all that comes: the user does not want to wait. */

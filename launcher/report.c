@@ -38,9 +38,9 @@ bool report_may_follow(const struct message_exited *exited)
     return exited->told || !number || number == SIGABRT || number == SIGPIPE;
 }
 
-void report_exit(const struct message_exited *exited, const char *node, char *text, size_t bytes)
+void report_exit(const struct message_exited *exited, const char *rank, const char *node, char *text, size_t bytes)
 {
-    int length = snprintf(text, bytes, "rank %d on %s (pid %d) ", exited->rank, node, exited->pid);
+    int length = snprintf(text, bytes, "%s on %s (pid %d) ", rank, node, exited->pid);
     if (length < 0 || (size_t)length >= bytes) return;
     text += length;
     bytes -= (size_t)length;

@@ -16,6 +16,6 @@ int report_exit_status(const struct message_exited *exited);
 /* Whether it may have failed because another one had: it says so itself by its status, or was ended with the others. */
 bool report_may_follow(const struct message_exited *exited);
 /* "rank 3 on node7 (pid 4711) was killed by signal 11 (SIGSEGV)". */
-void report_exit(const struct message_exited *exited, const char *node, char *text, size_t bytes);
+void report_exit(const struct message_exited *exited, const char *rank, const char *node, char *text, size_t bytes);
 
 #endif

@@ -26,7 +26,7 @@ int server_error(pmix_status_t status, const char *what)
 
 bool server_post(struct server *server, enum server_note_kind kind, int rank, int code, const void *text, size_t bytes)
 {
-    if (kind != SERVER_SEND && bytes > SERVER_MAX_TEXT) bytes = SERVER_MAX_TEXT;
+    if (kind != SERVER_SEND && kind != SERVER_SPAWN && bytes > SERVER_MAX_TEXT) bytes = SERVER_MAX_TEXT;
     struct server_note *note = base_alloc(AREA_LAUNCHER, sizeof *note + bytes + 1);
     if (!note) return false;
     *note = (struct server_note){.kind = kind, .rank = rank, .code = code, .bytes = bytes};
@@ -77,6 +77,9 @@ static void hand_over(struct server *server, const struct server_note *note)
         break;
     case SERVER_SIGNAL:
         events->signal(server->arg, note->rank, note->code);
+        break;
+    case SERVER_SPAWN:
+        events->spawn(server->arg, note->text, note->bytes);
         break;
     case SERVER_TROUBLE:
         events->trouble(server->arg, note->text);
@@ -130,17 +133,18 @@ void server_link_lost(struct server *server, int link)
 
 /* ---- Life ---- */
 
-static int start_library(const struct server_options *options)
+static int start_library(const struct server *server)
 {
-    pmix_topology_t topology = {.source = (char *)(uintptr_t) "hwloc", .topology = options->topology};
+    const struct message_launch *launch = server->launch;
+    pmix_topology_t topology = {.source = (char *)(uintptr_t) "hwloc", .topology = server->topology};
     pmix_info_t info[6];
     bool tools = false;
-    pmix_rank_t rank = (pmix_rank_t)options->launch->node;
+    pmix_rank_t rank = (pmix_rank_t)launch->node;
     char name[PMIX_MAX_NSLEN + 1];
-    snprintf(name, sizeof name, "ncclxd.%.200s", options->launch->job);
-    PMIX_INFO_LOAD(&info[0], PMIX_SERVER_TMPDIR, options->scratch, PMIX_STRING);
-    PMIX_INFO_LOAD(&info[1], PMIX_SYSTEM_TMPDIR, options->scratch, PMIX_STRING);
-    PMIX_INFO_LOAD(&info[2], PMIX_HOSTNAME, options->launch->nodes[options->launch->node], PMIX_STRING);
+    snprintf(name, sizeof name, "ncclxd.%.200s", launch->job);
+    PMIX_INFO_LOAD(&info[0], PMIX_SERVER_TMPDIR, server->scratch, PMIX_STRING);
+    PMIX_INFO_LOAD(&info[1], PMIX_SYSTEM_TMPDIR, server->scratch, PMIX_STRING);
+    PMIX_INFO_LOAD(&info[2], PMIX_HOSTNAME, launch->nodes[launch->node], PMIX_STRING);
     PMIX_INFO_LOAD(&info[3], PMIX_SERVER_NSPACE, name, PMIX_STRING);
     PMIX_INFO_LOAD(&info[4], PMIX_SERVER_RANK, &rank, PMIX_PROC_RANK);
     PMIX_INFO_LOAD(&info[5], PMIX_SERVER_TOOL_SUPPORT, &tools, PMIX_BOOL);
@@ -179,8 +183,9 @@ static void release(struct server *server)
     if (server->event_fd >= 0) close(server->event_fd);
     if (server->timer_fd >= 0) close(server->timer_fd);
     server_exchange_free(server->exchange);
+    server_spawns_free(server->spawns);
+    server_jobs_free(&server->jobs);
     base_free(AREA_LAUNCHER, server->closed);
-    base_free(AREA_LAUNCHER, server->ranks);
     base_free(AREA_LAUNCHER, server);
 }
 
@@ -196,21 +201,56 @@ static int count_links(struct server *server)
     return NCCLX_SUCCESS;
 }
 
+static bool is_here(const struct message_launch *launch)
+{
+    for (int i = 0; i < launch->rank_count; i++)
+        if (launch->ranks[i].node == launch->node) return true;
+    return false;
+}
+
+/* What libpmix is told of a job. With the first that has ranks here it is started, and told of all. */
+static int tell_library(struct server *server, const struct message_launch *launch, const char *segment)
+{
+    bool here = is_here(launch);
+    if (server->serves) return server_register_job(server, launch, here ? segment : NULL);
+    if (!here) return NCCLX_SUCCESS;
+    int code = start_library(server);
+    server->serves = !code;
+    const struct message_launch *known = NULL;
+    while (!code && (known = server_jobs_next(&server->jobs, known)))
+        code = server_register_job(server, known, known == launch ? segment : NULL);
+    return code;
+}
+
+int server_add(struct server *server, const struct message_launch *launch, const char *segment)
+{
+    int code = server_jobs_add(&server->jobs, launch);
+    if (code) return code;
+    if (launch != server->launch) code = server_exchange_add(server, launch);
+    return code ? code : tell_library(server, launch, segment);
+}
+
+void server_retire(struct server *server, const struct message_launch *launch)
+{
+    hand_over_all(server); /* what was said of it before */
+    server_exchange_retire(server, launch);
+    server_jobs_remove(&server->jobs, launch->first);
+    if (server->serves) server_deregister_job(server, launch);
+    hand_over_all(server);
+}
+
 static int set_up(struct server *server, const struct server_options *options)
 {
-    const struct message_launch *launch = options->launch;
-    server->launch = launch;
-    server->rank_count = launch->rank_count;
-    server->ranks = base_calloc(AREA_LAUNCHER, (size_t)server->rank_count, sizeof *server->ranks);
-    if (!server->ranks) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the PMIx server");
-    snprintf(server->job, sizeof server->job, "%s", launch->job);
-    for (int i = 0; i < launch->rank_count; i++) server->serves |= launch->ranks[i].node == launch->node;
-    int code = open_descriptors(server);
-    if (!code) code = server_exchange_create(server, options);
+    server->launch = options->launch;
+    server->scratch = options->scratch;
+    server->topology = options->topology;
+    server->spawns = server_spawns_create();
+    int code = server->spawns ? open_descriptors(server)
+                              : base_error(NCCLX_ERR_NO_MEM, "memory is short for the PMIx server");
+    if (!code) code = server_exchange_create(server);
     if (!code) code = count_links(server);
-    if (code || !server->serves) return code;
-    code = start_library(options);
-    if (!code && (code = server_register_job(options))) PMIx_server_finalize();
+    if (!code) code = server_add(server, options->launch, options->segment);
+    if (code && server->serves) PMIx_server_finalize();
     return code;
 }
 
@@ -225,6 +265,7 @@ int server_start(const struct server_options *options, const struct server_event
     server->last = &server->first;
     server->fd = server->event_fd = server->timer_fd = -1;
     pthread_mutex_init(&server->lock, NULL);
+    pthread_mutex_init(&server->jobs.lock, NULL);
     server_running = server;
     int code = set_up(server, options);
     if (code)
@@ -234,17 +275,22 @@ int server_start(const struct server_options *options, const struct server_event
     return code;
 }
 
+int server_node(struct server *server, int number)
+{
+    return server_node_of(&server->jobs, number);
+}
+
 int server_fd(const struct server *server)
 {
     return server->fd;
 }
 
-int server_environment(struct server *server, int rank, char ***environment)
+int server_environment(struct server *server, int number, char ***environment)
 {
     pmix_proc_t proc;
-    PMIX_LOAD_PROCID(&proc, server->job, (pmix_rank_t)rank);
     *environment = NULL;
-    pmix_status_t status = PMIx_server_setup_fork(&proc, environment);
+    pmix_status_t status = server_proc(&server->jobs, number, &proc) ? PMIx_server_setup_fork(&proc, environment)
+                                                                     : PMIX_ERR_NOT_FOUND;
     return status == PMIX_SUCCESS ? NCCLX_SUCCESS : server_error(status, "prepare a rank's environment");
 }
 
@@ -254,20 +300,20 @@ void server_free_environment(char **environment)
     free(environment);
 }
 
-bool server_joined(struct server *server, int rank)
+bool server_joined(struct server *server, int number)
 {
-    return atomic_load(&server->ranks[rank].joined);
+    return server_has_mark(&server->jobs, number, SERVER_JOINED);
 }
 
-bool server_left(struct server *server, int rank)
+bool server_left(struct server *server, int number)
 {
-    return atomic_load(&server->ranks[rank].left);
+    return server_has_mark(&server->jobs, number, SERVER_LEFT);
 }
 
-void server_rank_died(struct server *server, int rank)
+void server_rank_died(struct server *server, int number)
 {
-    atomic_store(&server->ranks[rank].dead, true);
-    server_exchange_rank_died(server, rank);
+    server_set_mark(&server->jobs, number, SERVER_DEAD, true);
+    server_exchange_rank_died(server, number);
     hand_over_all(server);
 }
 
@@ -277,7 +323,7 @@ void server_dump(struct server *server)
     pmix_info_t info;
     bool only_asked = true;
     if (!server->serves) return;
-    PMIX_LOAD_PROCID(&source, server->job, PMIX_RANK_UNDEF);
+    PMIX_LOAD_PROCID(&source, server->launch->job, PMIX_RANK_UNDEF);
     PMIX_INFO_LOAD(&info, PMIX_EVENT_NON_DEFAULT, &only_asked, PMIX_BOOL);
     PMIx_Notify_event(BOOTSTRAP_EVENT_DUMP, &source, PMIX_RANGE_LOCAL, &info, 1, NULL, NULL);
     PMIX_INFO_DESTRUCT(&info);

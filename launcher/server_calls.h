@@ -5,8 +5,6 @@
 
 #include "launcher/server_private.h"
 
-#include "bootstrap/kvx/kvx.h"
-
 struct call;
 
 /* One operation of the exchange: a call has one for each name. */
@@ -50,14 +48,13 @@ struct fetch {
 
 struct server_exchange {
     struct server *server;
-    const struct message_launch *launch;
+    const struct message_launch *launch; /* the first job's */
     pthread_mutex_t lock;
     struct kvx_map *map;
     struct kvx *kvx;
     struct call *ended;
     struct fetch *fetches; /* PMIx is to be asked */
     struct fetch *unripe;  /* that had no such key, until their time comes again */
-    bool *collected;       /* ranks whose values a fence has brought here */
     uint64_t wake;         /* when the tick is asked for */
     bool told;             /* that memory is short */
 };
@@ -88,10 +85,12 @@ void fetch_begin(struct server_exchange *exchange, const struct kvx_action *acti
 uint64_t fetch_review(struct server_exchange *exchange, uint64_t now);
 /* Without the lock. */
 void fetch_start_all(struct fetch *fetches);
+/* Of these ranks nothing is looked for any more. */
+void fetch_forget(struct server_exchange *exchange, int first, int count);
 void fetch_release(struct server_exchange *exchange);
 
 /* server_names.c */
-void names_keep(const struct server *server, pmix_pdata_t *entry, const struct kvx_action *action);
+void names_keep(struct server *server, pmix_pdata_t *entry, const struct kvx_action *action);
 void names_answer(struct call *call);
 
 #endif

@@ -22,24 +22,29 @@ void server_exchange_free(struct server_exchange *exchange)
     fetch_release(exchange);
     kvx_destroy(exchange->kvx);
     kvx_map_free(exchange->map);
-    base_free(AREA_LAUNCHER, exchange->collected);
     base_free(AREA_LAUNCHER, exchange);
 }
 
-/* The daemon of each rank, by its place in the tree. */
-static int make_map(const struct message_launch *launch, struct kvx_map **map)
+/* The daemon of each rank, by its place in the tree. Null: memory is short. */
+static int *list_daemons(const struct message_launch *launch)
 {
     int *daemons = base_calloc(AREA_LAUNCHER, (size_t)launch->rank_count, sizeof *daemons);
+    for (int i = 0; daemons && i < launch->rank_count; i++) daemons[i] = launch->positions[launch->ranks[i].node];
+    return daemons;
+}
+
+static int make_map(const struct message_launch *launch, struct kvx_map **map)
+{
+    int *daemons = list_daemons(launch);
     if (!daemons) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the PMIx server");
-    for (int i = 0; i < launch->rank_count; i++) daemons[i] = launch->positions[launch->ranks[i].node];
     int code = kvx_map_create(daemons, launch->rank_count, launch->node_count, launch->radix, map);
     base_free(AREA_LAUNCHER, daemons);
     return code;
 }
 
-int server_exchange_create(struct server *server, const struct server_options *options)
+int server_exchange_create(struct server *server)
 {
-    const struct message_launch *launch = options->launch;
+    const struct message_launch *launch = server->launch;
     const struct kvx_limits limits = {.frame_bytes = KVX_FRAME_BYTES,
                                       .fence_bytes = (size_t)1 << 30,
                                       .cache_bytes = (size_t)16 << 20,
@@ -49,11 +54,8 @@ int server_exchange_create(struct server *server, const struct server_options *o
     exchange->server = server;
     exchange->launch = launch;
     exchange->wake = UINT64_MAX;
-    exchange->collected = base_calloc(AREA_LAUNCHER, (size_t)launch->rank_count, sizeof *exchange->collected);
     pthread_mutex_init(&exchange->lock, NULL);
-    int code =
-        exchange->collected ? NCCLX_SUCCESS : base_error(NCCLX_ERR_NO_MEM, "memory is short for the PMIx server");
-    if (!code) code = make_map(launch, &exchange->map);
+    int code = make_map(launch, &exchange->map);
     if (!code) code = kvx_create(exchange->map, launch->positions[launch->node], &limits, &exchange->kvx);
     if (code)
         server_exchange_free(exchange);
@@ -146,31 +148,44 @@ static pmix_status_t status_of(enum kvx_status status)
 
 /* ---- Fences that fail ---- */
 
-static const char *node_at(const struct server_exchange *exchange, int position)
+/* The lowest participant that is not on the node which is missing. */
+struct speaker {
+    int missing; /* the node */
+    int number, node;
+};
+
+static void look_at(void *arg, int number, int node)
+{
+    struct speaker *speaker = arg;
+    if (node == speaker->missing || number >= speaker->number) return;
+    speaker->number = number;
+    speaker->node = node;
+}
+
+static int node_at(const struct server_exchange *exchange, int position)
 {
     const struct message_launch *launch = exchange->launch;
     for (int node = 0; node < launch->node_count; node++)
-        if (launch->positions[node] == position) return launch->nodes[node];
-    return "?";
+        if (launch->positions[node] == position) return node;
+    return -1;
 }
 
-/* One daemon speaks for all: that of the lowest participant which is not on the node that is missing. */
+/* One daemon speaks for all: that of this participant. */
 static bool speaks(const struct server_exchange *exchange, const struct call *call, int missing)
 {
-    const struct message_launch *launch = exchange->launch;
-    int first = INT32_MAX;
+    struct speaker speaker = {.missing = missing, .number = INT32_MAX, .node = -1};
     for (size_t i = 0; i < call->count; i++)
-        for (int rank = (int)call->ranges[i].first; rank <= (int)call->ranges[i].last && rank < first; rank++)
-            if (launch->positions[launch->ranks[rank].node] != missing) first = rank;
-    return first < INT32_MAX && launch->ranks[first].node == launch->node;
+        server_visit(&exchange->server->jobs, &call->ranges[i], look_at, &speaker);
+    return speaker.node == exchange->launch->node;
 }
 
 static void tell_missing(const struct server_exchange *exchange, const struct call *call, int missing)
 {
     char text[600];
-    if (missing < 0 || !speaks(exchange, call, missing)) return;
+    int node = missing < 0 ? -1 : node_at(exchange, missing);
+    if (node < 0 || !speaks(exchange, call, node)) return;
     int length = snprintf(text, sizeof text, "a fence of ranks has reached its time limit: ranks on %s have not come",
-                          node_at(exchange, missing));
+                          exchange->launch->nodes[node]);
     server_post(exchange->server, SERVER_TROUBLE, -1, 0, text, (size_t)length);
 }
 
@@ -179,8 +194,7 @@ static void tell_missing(const struct server_exchange *exchange, const struct ca
 static void note_collected(struct server_exchange *exchange, const struct call *call)
 {
     for (size_t i = 0; i < call->count; i++)
-        for (uint32_t rank = call->ranges[i].first; rank <= call->ranges[i].last; rank++)
-            exchange->collected[rank] = true;
+        server_set_marks(&exchange->server->jobs, &call->ranges[i], SERVER_COLLECTED);
 }
 
 static void end_operation(struct server_exchange *exchange, const struct kvx_action *action)
@@ -289,29 +303,13 @@ void exchange_leave_with(struct server_exchange *exchange, struct call *call)
 
 /* ---- Meetings ---- */
 
-struct kvx_range *server_ranges(const struct server *server, const pmix_proc_t procs[], size_t count)
-{
-    struct kvx_range *ranges = base_calloc(AREA_LAUNCHER, count + 1, sizeof *ranges);
-    for (size_t i = 0; ranges && i < count; i++) {
-        bool all = procs[i].rank == PMIX_RANK_WILDCARD;
-        if (strncmp(procs[i].nspace, server->job, PMIX_MAX_NSLEN) ||
-            (!all && procs[i].rank >= (pmix_rank_t)server->rank_count)) {
-            base_free(AREA_LAUNCHER, ranges);
-            return NULL;
-        }
-        ranges[i].first = all ? 0 : procs[i].rank;
-        ranges[i].last = all ? (uint32_t)server->rank_count - 1 : procs[i].rank;
-    }
-    return ranges;
-}
-
 static pmix_status_t meet(struct server *server, enum server_meeting kind, const struct server_participants *who,
                           struct call *call, const void *data, size_t bytes)
 {
     struct server_exchange *exchange = server->exchange;
     if (!call) return PMIX_ERR_NOMEM;
     call->count = who->count;
-    call->ranges = server_ranges(server, who->procs, who->count);
+    call->ranges = server_ranges(&server->jobs, who->procs, who->count);
     if (!call->ranges) {
         call_free(call);
         return PMIX_ERR_BAD_PARAM;
@@ -361,10 +359,31 @@ static void leave_after(struct server_exchange *exchange, int code)
     exchange_leave(exchange, false);
 }
 
-void server_exchange_rank_died(struct server *server, int rank)
+int server_exchange_add(struct server *server, const struct message_launch *launch)
+{
+    int *daemons = list_daemons(launch);
+    if (!daemons) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the PMIx server");
+    exchange_enter(server->exchange);
+    int code = kvx_map_add(server->exchange->map, launch->first, daemons, launch->rank_count);
+    exchange_leave(server->exchange, false);
+    base_free(AREA_LAUNCHER, daemons);
+    return code;
+}
+
+void server_exchange_retire(struct server *server, const struct message_launch *launch)
+{
+    struct server_exchange *exchange = server->exchange;
+    exchange_enter(exchange);
+    fetch_forget(exchange, launch->first, launch->rank_count);
+    int code = kvx_retire(exchange->kvx, launch->first, launch->rank_count);
+    kvx_map_remove(exchange->map, launch->first);
+    leave_after(exchange, code);
+}
+
+void server_exchange_rank_died(struct server *server, int number)
 {
     exchange_enter(server->exchange);
-    leave_after(server->exchange, kvx_rank_died(server->exchange->kvx, rank));
+    leave_after(server->exchange, kvx_rank_died(server->exchange->kvx, number));
 }
 
 int server_exchange_receive(struct server *server, int link, const void *data, size_t bytes)

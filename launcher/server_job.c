@@ -190,9 +190,9 @@ static void add_array(struct facts *facts, const char *key, pmix_info_t *list, s
 }
 
 /* PMIX_RANK comes first in the array, or the values are not filed under the rank. */
-static void add_rank(struct facts *facts, const struct message_launch *launch, int rank)
+static void add_rank(struct facts *facts, const struct message_launch *launch, const pmix_proc_t *parent, int rank)
 {
-    pmix_info_t list[6];
+    pmix_info_t list[7];
     struct facts own = {.list = list};
     const struct map_rank *mapped = &launch->ranks[rank];
     pmix_rank_t number = (pmix_rank_t)rank;
@@ -203,6 +203,7 @@ static void add_rank(struct facts *facts, const struct message_launch *launch, i
     add_fact(&own, PMIX_NODE_RANK, &local, PMIX_UINT16);
     add_fact(&own, PMIX_GLOBAL_RANK, &number, PMIX_PROC_RANK);
     add_fact(&own, PMIX_NODEID, &(uint32_t){(uint32_t)mapped->node}, PMIX_UINT32);
+    if (parent && mapped->node == launch->node) add_fact(&own, PMIX_PARENT_ID, parent, PMIX_PROC);
     add_array(facts, PMIX_PROC_INFO_ARRAY, list, own.count);
     for (size_t i = 0; i < own.count; i++) PMIX_INFO_DESTRUCT(&list[i]);
 }
@@ -219,21 +220,30 @@ static void add_far_rank(struct facts *facts, const struct message_launch *launc
     for (size_t i = 0; i < own.count; i++) PMIX_INFO_DESTRUCT(&list[i]);
 }
 
-static void add_node(struct facts *facts, const struct server_options *options, int node, int ranks)
+static void add_node(struct facts *facts, const struct message_launch *launch, int node, int ranks)
 {
     pmix_info_t list[4];
     struct facts own = {.list = list};
-    add_text(&own, PMIX_HOSTNAME, options->launch->nodes[node]);
+    add_text(&own, PMIX_HOSTNAME, launch->nodes[node]);
     add_number(&own, PMIX_NODEID, (uint32_t)node);
     add_number(&own, PMIX_NODE_SIZE, (uint32_t)ranks);
-    add_fact(&own, BOOTSTRAP_KEY_OVERSUBSCRIBED, &options->oversubscribed[node], PMIX_BOOL);
+    add_fact(&own, BOOTSTRAP_KEY_OVERSUBSCRIBED, &launch->oversubscribed[node], PMIX_BOOL);
     add_array(facts, PMIX_NODE_INFO_ARRAY, list, own.count);
     for (size_t i = 0; i < own.count; i++) PMIX_INFO_DESTRUCT(&list[i]);
 }
 
-static void add_job(struct facts *facts, const struct server_options *options, int ranks_here)
+/* Asked of the job; libpmix looks there for no rank, which gets it once more. */
+static void add_parent(struct facts *facts, const pmix_proc_t *parent)
 {
-    const struct message_launch *launch = options->launch;
+    bool yes = true;
+    if (!parent) return;
+    add_fact(facts, PMIX_PARENT_ID, parent, PMIX_PROC);
+    add_fact(facts, PMIX_SPAWNED, &yes, PMIX_BOOL);
+}
+
+static void add_job(struct facts *facts, struct server *server, const struct message_launch *launch,
+                    const char *segment, int ranks_here)
+{
     const char *temporary = getenv("TMPDIR");
     add_text(facts, PMIX_JOBID, launch->job);
     add_number(facts, PMIX_UNIV_SIZE, (uint32_t)launch->rank_count);
@@ -243,11 +253,11 @@ static void add_job(struct facts *facts, const struct server_options *options, i
     add_number(facts, PMIX_NODE_SIZE, (uint32_t)ranks_here);
     add_number(facts, PMIX_LOCAL_SIZE, (uint32_t)ranks_here);
     add_text(facts, PMIX_TMPDIR, temporary && *temporary == '/' ? temporary : "/tmp");
-    add_text(facts, PMIX_NSDIR, options->scratch);
+    add_text(facts, PMIX_NSDIR, server->scratch);
     add_text(facts, BOOTSTRAP_KEY_LAUNCHER, PACKAGE_VERSION);
     /* True of this node; a job-level value may differ from server to server, and costs ranks one look-up. */
-    add_text(facts, BOOTSTRAP_KEY_SEGMENT, options->segment);
-    add_fact(facts, BOOTSTRAP_KEY_OVERSUBSCRIBED, &options->oversubscribed[launch->node], PMIX_BOOL);
+    if (segment) add_text(facts, BOOTSTRAP_KEY_SEGMENT, segment);
+    add_fact(facts, BOOTSTRAP_KEY_OVERSUBSCRIBED, &launch->oversubscribed[launch->node], PMIX_BOOL);
 }
 
 /* The maps as PMIx' regular expressions. */
@@ -290,14 +300,14 @@ static bool is_told_of(const struct message_launch *launch, int node)
     return node == launch->node || launch->rank_count <= TELL_ALL_RANKS;
 }
 
-static void add_ranks(struct facts *facts, const struct message_launch *launch)
+static void add_ranks(struct facts *facts, const struct message_launch *launch, const pmix_proc_t *parent)
 {
     for (int rank = 0; rank < launch->rank_count; rank++) {
         int node = launch->ranks[rank].node;
         if (!is_mapped(launch, node))
             add_far_rank(facts, launch, rank);
         else if (is_told_of(launch, node))
-            add_rank(facts, launch, rank);
+            add_rank(facts, launch, parent, rank);
     }
 }
 
@@ -308,18 +318,20 @@ static int count_nodes(const struct message_launch *launch, const struct roster 
     return count;
 }
 
-static int register_all(const struct server_options *options, const struct roster *roster, struct facts *facts)
+static int register_all(struct server *server, const struct message_launch *launch, const char *segment,
+                        const struct roster *roster, struct facts *facts)
 {
-    const struct message_launch *launch = options->launch;
     struct pending pending = {.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
     int here = count_on(roster, launch->node), code = add_maps(facts, launch, roster);
+    pmix_proc_t asked, *parent = server_proc(&server->jobs, launch->parent, &asked) ? &asked : NULL; /* none: the user */
     if (code) return code;
-    add_job(facts, options, here);
+    add_job(facts, server, launch, segment, here);
+    add_parent(facts, parent);
     add_number(facts, PMIX_NUM_NODES, (uint32_t)count_nodes(launch, roster));
     for (int node = 0; node < launch->node_count; node++)
         if (is_told_of(launch, node) && is_mapped(launch, node) && count_on(roster, node) > 0)
-            add_node(facts, options, node, count_on(roster, node));
-    add_ranks(facts, launch);
+            add_node(facts, launch, node, count_on(roster, node));
+    add_ranks(facts, launch, parent);
     add_pending(&pending);
     settle(&pending, PMIx_server_register_nspace(launch->job, here, facts->list, facts->count, on_done, &pending));
     register_clients(launch, roster, &pending);
@@ -327,18 +339,45 @@ static int register_all(const struct server_options *options, const struct roste
     return pending.status == PMIX_SUCCESS ? NCCLX_SUCCESS : server_error(pending.status, "register the job");
 }
 
-int server_register_job(const struct server_options *options)
+int server_register_job(struct server *server, const struct message_launch *launch, const char *segment)
 {
-    const struct message_launch *launch = options->launch;
     size_t room = (size_t)launch->rank_count + (size_t)launch->node_count + 24;
     struct facts facts = {.count = 0};
     struct roster roster;
     int code = make_roster(launch, &roster);
     if (code) return code;
     PMIX_INFO_CREATE(facts.list, room);
-    code = facts.list ? register_all(options, &roster, &facts)
+    code = facts.list ? register_all(server, launch, segment, &roster, &facts)
                       : base_error(NCCLX_ERR_NO_MEM, "memory is short for the description of the job");
     PMIX_INFO_FREE(facts.list, room);
     release_roster(&roster);
     return code;
+}
+
+/* To the rank that has asked for the job, as PMIX_NOTIFY_COMPLETION wants it. */
+static void tell_end(const struct message_launch *launch, const pmix_proc_t *parent, struct pending *pending)
+{
+    pmix_proc_t job;
+    pmix_info_t list[3];
+    struct facts facts = {.list = list};
+    bool yes = true;
+    PMIX_LOAD_PROCID(&job, launch->job, PMIX_RANK_WILDCARD);
+    add_fact(&facts, PMIX_EVENT_CUSTOM_RANGE, parent, PMIX_PROC);
+    add_fact(&facts, PMIX_EVENT_AFFECTED_PROC, &job, PMIX_PROC);
+    add_fact(&facts, PMIX_EVENT_NON_DEFAULT, &yes, PMIX_BOOL);
+    add_pending(pending);
+    settle(pending, PMIx_Notify_event(PMIX_EVENT_JOB_END, &job, PMIX_RANGE_CUSTOM, list, facts.count, on_done, pending));
+    await(pending);
+    for (size_t i = 0; i < facts.count; i++) PMIX_INFO_DESTRUCT(&list[i]);
+}
+
+void server_deregister_job(struct server *server, const struct message_launch *launch)
+{
+    struct pending pending = {.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
+    pmix_proc_t parent;
+    bool here = launch->notify && server_node_of(&server->jobs, launch->parent) == launch->node;
+    if (here && server_proc(&server->jobs, launch->parent, &parent)) tell_end(launch, &parent, &pending);
+    add_pending(&pending);
+    PMIx_server_deregister_nspace(launch->job, on_done, &pending);
+    await(&pending);
 }

@@ -26,7 +26,7 @@ static const char *required_key(const pmix_info_t info[], size_t count)
     return NULL;
 }
 
-pmix_status_t server_exchange_modex(struct server *server, int rank, const pmix_info_t info[], size_t count,
+pmix_status_t server_exchange_modex(struct server *server, int number, const pmix_info_t info[], size_t count,
                                     pmix_modex_cbfunc_t done, void *arg)
 {
     struct server_exchange *exchange = server->exchange;
@@ -40,11 +40,11 @@ pmix_status_t server_exchange_modex(struct server *server, int rank, const pmix_
     if (!limit) limit = DEFAULT_TIMEOUT_MS;
     exchange_enter(exchange);
     uint64_t token = call_token(call, 0), now = base_clock_ns();
-    bool collected = exchange->collected[rank];
+    bool collected = server_has_mark(&server->jobs, number, SERVER_COLLECTED);
     if (key && *key && strlen(key) <= KVX_MAX_KEY && !collected)
-        call_check_part(exchange, call, kvx_get_with(exchange->kvx, rank, key, fresh, limit, now, token));
+        call_check_part(exchange, call, kvx_get_with(exchange->kvx, number, key, fresh, limit, now, token));
     else
-        call_check_part(exchange, call, kvx_get(exchange->kvx, rank, fresh || collected, limit, now, token));
+        call_check_part(exchange, call, kvx_get(exchange->kvx, number, fresh || collected, limit, now, token));
     exchange_leave_with(exchange, call);
     return PMIX_SUCCESS;
 }
@@ -95,7 +95,8 @@ static void on_value(pmix_status_t status, char *data, size_t bytes, void *arg)
     struct server_exchange *exchange = fetch->server->exchange;
     bool there = status == PMIX_SUCCESS;
     exchange_enter(exchange);
-    if (atomic_load(&fetch->server->ranks[fetch->rank].dead)) {
+    bool retired = server_node_of(&fetch->server->jobs, fetch->rank) < 0;
+    if (retired || server_has_mark(&fetch->server->jobs, fetch->rank, SERVER_DEAD)) {
         base_free(AREA_LAUNCHER, fetch); /* who asks has been told */
     } else if (there && has_key(data, bytes, fetch->key)) {
         /* Memory that runs short for this shows with the next call. */
@@ -112,8 +113,9 @@ void fetch_start_all(struct fetch *fetches)
     while (fetches) {
         struct fetch *next = fetches->next;
         pmix_proc_t proc;
-        PMIX_LOAD_PROCID(&proc, fetches->server->job, (pmix_rank_t)fetches->rank);
-        pmix_status_t status = PMIx_server_dmodex_request(&proc, on_value, fetches);
+        pmix_status_t status = PMIX_ERR_NOT_FOUND;
+        if (server_proc(&fetches->server->jobs, fetches->rank, &proc))
+            status = PMIx_server_dmodex_request(&proc, on_value, fetches);
         if (status != PMIX_SUCCESS) on_value(status, NULL, 0, fetches);
         fetches = next;
     }
@@ -143,6 +145,25 @@ static void release_list(struct fetch *fetch)
         base_free(AREA_LAUNCHER, fetch);
         fetch = next;
     }
+}
+
+static void forget_in(struct fetch **place, int first, int count)
+{
+    while (*place) {
+        struct fetch *fetch = *place;
+        if (fetch->rank < first || fetch->rank - first >= count) {
+            place = &fetch->next;
+            continue;
+        }
+        *place = fetch->next;
+        base_free(AREA_LAUNCHER, fetch);
+    }
+}
+
+void fetch_forget(struct server_exchange *exchange, int first, int count)
+{
+    forget_in(&exchange->fetches, first, count);
+    forget_in(&exchange->unripe, first, count);
 }
 
 void fetch_release(struct server_exchange *exchange)

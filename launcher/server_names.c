@@ -39,20 +39,20 @@ static bool is_directive(const char *key)
     return !strncmp(key, "pmix", 4);
 }
 
-static void publish_one(struct server_exchange *exchange, struct call *call, size_t index, int rank,
+static void publish_one(struct server_exchange *exchange, struct call *call, size_t index, int number,
                         const pmix_info_t *info)
 {
     pmix_byte_object_t bytes = {.bytes = NULL};
     pmix_status_t status = pack_value(&info->value, &bytes);
     uint64_t token = call_token(call, index);
     if (status == PMIX_SUCCESS)
-        call_check_part(exchange, call, kvx_publish(exchange->kvx, rank, info->key, bytes.bytes, bytes.size, token));
+        call_check_part(exchange, call, kvx_publish(exchange->kvx, number, info->key, bytes.bytes, bytes.size, token));
     else
         call_end_part(exchange, call, status);
     free(bytes.bytes);
 }
 
-pmix_status_t server_exchange_publish(struct server *server, int rank, const pmix_info_t info[], size_t count,
+pmix_status_t server_exchange_publish(struct server *server, int number, const pmix_info_t info[], size_t count,
                                       pmix_op_cbfunc_t done, void *arg)
 {
     struct server_exchange *exchange = server->exchange;
@@ -62,7 +62,7 @@ pmix_status_t server_exchange_publish(struct server *server, int rank, const pmi
     call->done.change = done;
     exchange_enter(exchange);
     for (size_t i = 0; i < count; i++)
-        if (!is_directive(info[i].key)) publish_one(exchange, call, i, rank, &info[i]);
+        if (!is_directive(info[i].key)) publish_one(exchange, call, i, number, &info[i]);
     exchange_leave_with(exchange, call);
     return PMIX_SUCCESS;
 }
@@ -74,7 +74,7 @@ static size_t count_keys(char **keys)
     return count;
 }
 
-pmix_status_t server_exchange_unpublish(struct server *server, int rank, char **keys, pmix_op_cbfunc_t done, void *arg)
+pmix_status_t server_exchange_unpublish(struct server *server, int number, char **keys, pmix_op_cbfunc_t done, void *arg)
 {
     struct server_exchange *exchange = server->exchange;
     size_t count = keys ? count_keys(keys) : 1; /* one for all */
@@ -84,7 +84,7 @@ pmix_status_t server_exchange_unpublish(struct server *server, int rank, char **
     call->done.change = done;
     exchange_enter(exchange);
     for (size_t i = 0; i < count; i++)
-        call_check_part(exchange, call, kvx_unpublish(exchange->kvx, rank, keys ? keys[i] : NULL, call_token(call, i)));
+        call_check_part(exchange, call, kvx_unpublish(exchange->kvx, number, keys ? keys[i] : NULL, call_token(call, i)));
     exchange_leave_with(exchange, call);
     return PMIX_SUCCESS;
 }
@@ -124,11 +124,12 @@ pmix_status_t server_exchange_lookup(struct server *server, char **keys, const p
     return PMIX_SUCCESS;
 }
 
-void names_keep(const struct server *server, pmix_pdata_t *entry, const struct kvx_action *action)
+void names_keep(struct server *server, pmix_pdata_t *entry, const struct kvx_action *action)
 {
     if (action->status != KVX_OK || action->bytes == 0) return;
     if (unpack_value(action->data, action->bytes, &entry->value) != PMIX_SUCCESS) return;
-    PMIX_LOAD_PROCID(&entry->proc, server->job, (pmix_rank_t)action->owner);
+    if (!server_proc(&server->jobs, action->owner, &entry->proc)) /* its job has just ended */
+        PMIX_LOAD_PROCID(&entry->proc, server->launch->job, PMIX_RANK_UNDEF);
 }
 
 /* Moves what was found to the front. */

@@ -58,19 +58,28 @@ static pmix_status_t send_to_all(struct server *server, struct frame_writer *wri
 
 /* ---- Signals ---- */
 
+struct signalled {
+    struct server *server;
+    int signal;
+};
+
+static void signal_one(void *arg, int number, int node)
+{
+    const struct signalled *signalled = arg;
+    struct server *server = signalled->server;
+    if (node == server->launch->node) server_post(server, SERVER_SIGNAL, number, signalled->signal, NULL, 0);
+}
+
 /* Those of this node. */
 static void signal_here(struct server *server, const struct kvx_range *ranges, size_t count, int number)
 {
-    const struct message_launch *launch = server->launch;
-    for (size_t i = 0; i < count; i++)
-        for (uint32_t rank = ranges[i].first; rank <= ranges[i].last; rank++)
-            if (launch->ranks[rank].node == launch->node)
-                server_post(server, SERVER_SIGNAL, (int)rank, number, NULL, 0);
+    struct signalled signalled = {server, number};
+    for (size_t i = 0; i < count; i++) server_visit(&server->jobs, &ranges[i], signal_one, &signalled);
 }
 
 pmix_status_t server_notice_signal(struct server *server, const pmix_proc_t procs[], size_t count, int number)
 {
-    struct kvx_range *ranges = server_ranges(server, procs, count);
+    struct kvx_range *ranges = server_ranges(&server->jobs, procs, count);
     struct frame_writer writer;
     if (!ranges) return PMIX_ERR_BAD_PARAM;
     signal_here(server, ranges, count, number);
@@ -93,7 +102,7 @@ static bool receive_signal(struct server *server, struct frame_reader *reader)
     for (uint32_t i = 0; i < count && good; i++) {
         ranges[i] = (struct kvx_range){frame_get_u32(reader), 0};
         ranges[i].last = frame_get_u32(reader);
-        good = ranges[i].first <= ranges[i].last && ranges[i].last < (uint32_t)server->rank_count;
+        good = ranges[i].first <= ranges[i].last && ranges[i].last < (uint32_t)server->jobs.end;
     }
     good = good && frame_read_all(reader);
     if (good) signal_here(server, ranges, count, (int)number);
@@ -106,8 +115,7 @@ static bool receive_signal(struct server *server, struct frame_reader *reader)
 pmix_status_t server_notice_event(struct server *server, pmix_status_t code, const pmix_proc_t *source,
                                   pmix_data_range_t range, pmix_info_t info[], size_t count)
 {
-    bool known = source && source->rank < (pmix_rank_t)server->rank_count &&
-                 !strncmp(source->nspace, server->job, PMIX_MAX_NSLEN);
+    int number = source ? server_number(&server->jobs, source) : -1;
     pmix_byte_object_t packed = {.bytes = NULL};
     pmix_data_buffer_t buffer;
     struct frame_writer writer;
@@ -120,7 +128,7 @@ pmix_status_t server_notice_event(struct server *server, pmix_status_t code, con
     if (status == PMIX_SUCCESS) {
         frame_begin(&writer, NOTICE_EVENT);
         frame_put_u32(&writer, (uint32_t)code);
-        frame_put_u32(&writer, known ? source->rank : UINT32_MAX);
+        frame_put_u32(&writer, (uint32_t)number);
         frame_put_u32(&writer, range);
         frame_put_bytes(&writer, packed.bytes, packed.size);
         status = send_to_all(server, &writer);
@@ -173,14 +181,15 @@ static bool unpack_info(struct event *event, const void *data, size_t bytes)
 static bool receive_event(struct server *server, struct frame_reader *reader)
 {
     pmix_status_t code = (pmix_status_t)frame_get_u32(reader);
-    uint32_t rank = frame_get_u32(reader), range = frame_get_u32(reader);
+    uint32_t number = frame_get_u32(reader), range = frame_get_u32(reader);
     size_t bytes;
     const void *data = frame_get_bytes(reader, &bytes);
-    if (!frame_read_all(reader) || range > UINT8_MAX || (rank != UINT32_MAX && rank >= (uint32_t)server->rank_count))
+    if (!frame_read_all(reader) || range > UINT8_MAX || (number != UINT32_MAX && number >= (uint32_t)server->jobs.end))
         return false;
     struct event *event = server->serves ? base_calloc(AREA_LAUNCHER, 1, sizeof *event) : NULL;
     if (!event) return true; /* nobody is here to be told */
-    PMIX_LOAD_PROCID(&event->source, server->job, rank == UINT32_MAX ? PMIX_RANK_UNDEF : rank);
+    if (number == UINT32_MAX || !server_proc(&server->jobs, (int)number, &event->source))
+        PMIX_LOAD_PROCID(&event->source, server->launch->job, PMIX_RANK_UNDEF);
     bool good = unpack_info(event, data, bytes);
     pmix_status_t status = good ? PMIx_Notify_event(code, &event->source, (pmix_data_range_t)range, event->info,
                                                     event->count, on_told, event)

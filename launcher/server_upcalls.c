@@ -1,5 +1,5 @@
 /* server_upcalls.c - what ranks ask of the PMIx server. Everything here runs on PMIx' thread. What a function pointer
- * is missing for, PMIx answers with PMIX_ERR_NOT_SUPPORTED: spawning (a job has the ranks that it was started with),
+ * is missing for, PMIx answers with PMIX_ERR_NOT_SUPPORTED:
  * allocation, monitoring, credentials, groups, fabrics, forwarding of output, queries. */
 #include "config.h"
 
@@ -12,29 +12,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct server_rank *find_rank(const pmix_proc_t *proc)
+/* The number of the rank that calls; -1: none of ours. */
+static int find_rank(const pmix_proc_t *proc)
 {
-    struct server *server = server_running;
-    if (!server || strncmp(proc->nspace, server->job, PMIX_MAX_NSLEN)) return NULL;
-    return proc->rank < (pmix_rank_t)server->rank_count ? &server->ranks[proc->rank] : NULL;
+    return server_running ? server_number(&server_running->jobs, proc) : -1;
 }
 
 static pmix_status_t on_connected(const pmix_proc_t *proc, void *object, pmix_info_t info[], size_t count,
                                   pmix_op_cbfunc_t done, void *arg)
 {
     (void)object, (void)info, (void)count, (void)done, (void)arg;
-    struct server_rank *rank = find_rank(proc);
-    if (!rank) return PMIX_ERR_NOT_FOUND;
-    atomic_store(&rank->left, false);
-    atomic_store(&rank->joined, true);
+    int number = find_rank(proc);
+    if (number < 0) return PMIX_ERR_NOT_FOUND;
+    server_set_mark(&server_running->jobs, number, SERVER_LEFT, false);
+    server_set_mark(&server_running->jobs, number, SERVER_JOINED, true);
     return PMIX_OPERATION_SUCCEEDED;
 }
 
 static pmix_status_t on_finalized(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t done, void *arg)
 {
     (void)object, (void)done, (void)arg;
-    struct server_rank *rank = find_rank(proc);
-    if (rank) atomic_store(&rank->left, true);
+    int number = find_rank(proc);
+    if (number >= 0) server_set_mark(&server_running->jobs, number, SERVER_LEFT, true);
     return PMIX_OPERATION_SUCCEEDED;
 }
 
@@ -44,14 +43,15 @@ static pmix_status_t on_abort(const pmix_proc_t *proc, void *object, int status,
 {
     char text[SERVER_MAX_TEXT];
     (void)object, (void)done, (void)arg;
-    if (!find_rank(proc)) return PMIX_ERR_NOT_FOUND;
+    int number = find_rank(proc);
+    if (number < 0) return PMIX_ERR_NOT_FOUND;
     size_t used = (size_t)snprintf(text, sizeof text, "%.3000s", message ? message : "");
     for (size_t i = 0; procs && i < count && procs[i].rank < PMIX_RANK_VALID && used < sizeof text - 64; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, i ? ", %u" : " (asked for the end of rank %u",
                                  procs[i].rank);
     if (procs && count && procs[0].rank < PMIX_RANK_VALID)
         used += (size_t)snprintf(text + used, sizeof text - used, ")");
-    server_post(server_running, SERVER_ABORTED, (int)proc->rank, status, text, used);
+    server_post(server_running, SERVER_ABORTED, number, status, text, used);
     return PMIX_OPERATION_SUCCEEDED;
 }
 
@@ -68,21 +68,23 @@ static pmix_status_t on_fence(const pmix_proc_t procs[], size_t count, const pmi
 static pmix_status_t on_direct_modex(const pmix_proc_t *proc, const pmix_info_t info[], size_t count,
                                      pmix_modex_cbfunc_t done, void *arg)
 {
-    if (!find_rank(proc)) return PMIX_ERR_NOT_FOUND;
-    return server_exchange_modex(server_running, (int)proc->rank, info, count, done, arg);
+    int number = find_rank(proc);
+    if (number < 0) return PMIX_ERR_NOT_FOUND;
+    return server_exchange_modex(server_running, number, info, count, done, arg);
 }
 
 static pmix_status_t on_publish(const pmix_proc_t *proc, const pmix_info_t info[], size_t count, pmix_op_cbfunc_t done,
                                 void *arg)
 {
-    if (!find_rank(proc)) return PMIX_ERR_NOT_FOUND;
-    return server_exchange_publish(server_running, (int)proc->rank, info, count, done, arg);
+    int number = find_rank(proc);
+    if (number < 0) return PMIX_ERR_NOT_FOUND;
+    return server_exchange_publish(server_running, number, info, count, done, arg);
 }
 
 static pmix_status_t on_lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t info[], size_t count,
                                pmix_lookup_cbfunc_t done, void *arg)
 {
-    if (!find_rank(proc)) return PMIX_ERR_NOT_FOUND;
+    if (find_rank(proc) < 0) return PMIX_ERR_NOT_FOUND;
     return server_exchange_lookup(server_running, keys, info, count, done, arg);
 }
 
@@ -90,8 +92,9 @@ static pmix_status_t on_unpublish(const pmix_proc_t *proc, char **keys, const pm
                                   pmix_op_cbfunc_t done, void *arg)
 {
     (void)info, (void)count;
-    if (!find_rank(proc)) return PMIX_ERR_NOT_FOUND;
-    return server_exchange_unpublish(server_running, (int)proc->rank, keys, done, arg);
+    int number = find_rank(proc);
+    if (number < 0) return PMIX_ERR_NOT_FOUND;
+    return server_exchange_unpublish(server_running, number, keys, done, arg);
 }
 
 static pmix_status_t on_connect(const pmix_proc_t procs[], size_t count, const pmix_info_t info[], size_t info_count,
@@ -106,6 +109,13 @@ static pmix_status_t on_disconnect(const pmix_proc_t procs[], size_t count, cons
 {
     const struct server_participants who = {procs, count, info, info_count};
     return server_exchange_meet(server_running, SERVER_DISCONNECT, &who, done, arg);
+}
+
+static pmix_status_t on_spawn(const pmix_proc_t *proc, const pmix_info_t info[], size_t info_count,
+                              const pmix_app_t apps[], size_t app_count, pmix_spawn_cbfunc_t done, void *arg)
+{
+    const struct server_spawn_call call = {info, info_count, apps, app_count, done, arg};
+    return server_spawn(server_running, find_rank(proc), &call);
 }
 
 static pmix_status_t on_events(pmix_status_t *codes, size_t count, const pmix_info_t info[], size_t info_count,
@@ -150,15 +160,15 @@ static int signal_of(const pmix_info_t *directive)
     return 0;
 }
 
-/* No targets: the whole job. What a signal does to the job is the same as when it comes from outside. */
+/* No targets: the whole job of who asks. What a signal does to the job is the same as when it comes from outside. */
 static pmix_status_t on_job_control(const pmix_proc_t *client, const pmix_proc_t targets[], size_t target_count,
                                     const pmix_info_t directives[], size_t count, pmix_info_cbfunc_t done, void *arg)
 {
     pmix_proc_t all;
     pmix_status_t status = PMIX_ERR_NOT_SUPPORTED;
     (void)done, (void)arg;
-    if (!find_rank(client)) return PMIX_ERR_NOT_FOUND;
-    PMIX_LOAD_PROCID(&all, server_running->job, PMIX_RANK_WILDCARD);
+    if (find_rank(client) < 0) return PMIX_ERR_NOT_FOUND;
+    PMIX_LOAD_PROCID(&all, client->nspace, PMIX_RANK_WILDCARD);
     if (!targets || !target_count) targets = &all, target_count = 1;
     for (size_t i = 0; i < count; i++) {
         int number = signal_of(&directives[i]);
@@ -174,10 +184,11 @@ static void on_log(const pmix_proc_t *client, const pmix_info_t data[], size_t c
 {
     (void)directives, (void)directive_count;
     bool logged = false;
-    for (size_t i = 0; i < count && find_rank(client); i++) {
+    int number = find_rank(client);
+    for (size_t i = 0; i < count && number >= 0; i++) {
         bool terminal = PMIX_CHECK_KEY(&data[i], PMIX_LOG_STDERR) || PMIX_CHECK_KEY(&data[i], PMIX_LOG_STDOUT);
         if (!terminal || data[i].value.type != PMIX_STRING || !data[i].value.data.string) continue;
-        server_post(server_running, SERVER_LOGGED, (int)client->rank, 0, data[i].value.data.string,
+        server_post(server_running, SERVER_LOGGED, number, 0, data[i].value.data.string,
                     strlen(data[i].value.data.string));
         logged = true;
     }
@@ -197,6 +208,7 @@ pmix_server_module_t *server_upcalls(void)
         .unpublish = on_unpublish,
         .connect = on_connect,
         .disconnect = on_disconnect,
+        .spawn = on_spawn,
         .register_events = on_events,
         .deregister_events = on_events_ended,
         .notify_event = on_notify,

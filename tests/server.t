@@ -17,7 +17,6 @@ asks "an event reaches another rank" 0 event
 asks "a signal that one rank asks for reaches another" 0 signal
 asks "a fence has a time limit" 0 limit
 like "and the user is told who has not come" "ranks on d have not come" "$err"
-asks "more ranks are refused, as ncclxrun(1) says" 0 spawn
 asks "a rank ends the job for another's sake" 5 abort
 like "and says whose" "rank 7 on d .*code 5: enough \(asked for the end of rank 0\)" "$err"
 

@@ -2,6 +2,7 @@
 #include "launcher/message.h"
 #include "launcher/order.h"
 #include "launcher/message_gpus.h"
+#include "launcher/spawn.h"
 #include "runtime/base/base.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -53,7 +54,30 @@ static void check_launch(const struct frame *frame)
 static void check_exited(const struct frame *frame)
 {
     struct message_exited exited;
-    if (!message_read_exited(frame, &exited) && exited.rank < 0) abort();
+    if (!message_read_exited(frame, &exited) && exited.number < 0) abort();
+}
+
+static void check_spawn(const struct frame *frame)
+{
+    static char *environment[] = {(char *)(uintptr_t) "PATH=/bin", (char *)(uintptr_t) "A=1", NULL};
+    struct spawn_request request;
+    struct spawn_answer answer;
+    size_t sum = 0;
+    if (!spawn_read_answer(frame, &answer) && answer.job && !touch(answer.job)) abort();
+    if (spawn_read_request(frame, &request)) return;
+    for (int i = 0; i < request.app_count; i++) {
+        const struct spawn_app *app = &request.apps[i];
+        int count;
+        for (char **word = app->argv; *word; word++) sum += touch(*word);
+        char **settings = spawn_settle(app, environment, &count);
+        if (!settings || count > app->edit_count || app->ranks < 1) abort();
+        for (int j = 0; j < count; j++) sum += touch(settings[j]);
+        spawn_release_settings(settings, count);
+        sum += touch(app->directory);
+    }
+    sum += touch(request.hosts) + touch(request.map_by) + touch(request.bind_to);
+    if (sum == SIZE_MAX || request.app_count < 1) abort();
+    spawn_release_request(&request);
 }
 
 static void check_gpus(const struct frame *frame)
@@ -95,6 +119,8 @@ static void check_payload(const uint8_t *data, size_t bytes)
     check_launch(&frame);
     check_exited(&frame);
     check_gpus(&frame);
+    frame.type = MESSAGE_SPAWN;
+    check_spawn(&frame);
     frame.type = ORDER_FRAME;
     check_order(&frame);
 }
@@ -114,6 +140,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         check_node(&frame);
         check_launch(&frame);
         check_exited(&frame);
+        check_spawn(&frame);
         check_order(&frame);
         data += frame.total;
         bytes -= frame.total;

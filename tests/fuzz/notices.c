@@ -28,12 +28,6 @@ bool server_post(struct server *server, enum server_note_kind kind, int rank, in
     return true;
 }
 
-struct kvx_range *server_ranges(const struct server *server, const pmix_proc_t procs[], size_t count)
-{
-    (void)server, (void)procs, (void)count;
-    return NULL; /* nothing is raised here */
-}
-
 pmix_status_t PMIx_Data_load(pmix_data_buffer_t *buffer, pmix_byte_object_t *bytes)
 {
     buffer->base_ptr = bytes->bytes;
@@ -69,21 +63,24 @@ pmix_status_t PMIx_Notify_event(pmix_status_t status, const pmix_proc_t *source,
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct map_rank ranks[RANKS];
-    struct message_launch launch = {.node = 1, .node_count = 2, .ranks = ranks, .rank_count = RANKS};
+    struct message_launch launch = {.node = 1, .node_count = 2, .job = "job", .ranks = ranks, .rank_count = RANKS};
     bool closed[CHILDREN + 1] = {false, false, false};
-    struct server server = {.job = "job", .launch = &launch, .rank_count = RANKS, .serves = true};
+    struct server server = {.launch = &launch, .serves = true};
     struct base_area_usage usage;
     memset(ranks, 0, sizeof ranks);
     for (int i = 0; i < RANKS; i++) ranks[i].node = i % 2;
     server.link_count = CHILDREN;
     server.closed = closed;
     pthread_mutex_init(&server.lock, NULL);
+    pthread_mutex_init(&server.jobs.lock, NULL);
     if (!bytes) return 0;
     from = data[0] % (CHILDREN + 1) - 1;
     sent = 0;
     if (!server_notice_is(data + 1, bytes - 1)) return 0;
+    if (server_jobs_add(&server.jobs, &launch)) abort();
     bool good = server_notice_receive(&server, from, data + 1, bytes - 1) == NCCLX_SUCCESS;
     if (sent != (good ? CHILDREN : 0)) abort(); /* only what is right is passed on, and to all others */
+    server_jobs_free(&server.jobs);
     base_area_usage(AREA_LAUNCHER, &usage);
     if (usage.bytes) abort();
     return 0;

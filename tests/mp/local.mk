@@ -99,3 +99,7 @@ tests_mp_window_forms_LDADD = $(MP_LIBS)
 mp_programs += tests/mp/window_epochs
 tests_mp_window_epochs_SOURCES = tests/mp/window_epochs.c tests/mp/window.h tests/mp/check.h
 tests_mp_window_epochs_LDADD = $(MP_LIBS)
+
+mp_programs += tests/mp/spawn
+tests_mp_spawn_SOURCES = tests/mp/spawn.c
+tests_mp_spawn_LDADD = $(PMIX_LIBS)

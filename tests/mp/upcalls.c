@@ -6,7 +6,6 @@
  *   upcalls event           an event that the last rank raises reaches the first
  *   upcalls signal          the last rank asks for SIGUSR1 to the first
  *   upcalls limit           the last rank does not come to a fence that has a time limit
- *   upcalls spawn           more ranks are refused at once
  *   upcalls abort           the last rank asks for the end of the first
  */
 #include <pmix.h>
@@ -181,17 +180,6 @@ static void limit(void)
     expect("a fence whose time has passed", PMIX_ERR_TIMEOUT, status);
 }
 
-static void spawn(void)
-{
-    pmix_app_t app;
-    char job[PMIX_MAX_NSLEN + 1];
-    PMIX_APP_CONSTRUCT(&app);
-    app.cmd = strdup("true");
-    app.maxprocs = 1;
-    expect("spawning", PMIX_ERR_NOT_SUPPORTED, PMIx_Spawn(NULL, 0, &app, 1, job));
-    PMIX_APP_DESTRUCT(&app);
-}
-
 int main(int argc, char **argv)
 {
     const char *action = argc > 1 ? argv[1] : "meet";
@@ -214,8 +202,6 @@ int main(int argc, char **argv)
         ask_signal();
     else if (!strcmp(action, "limit"))
         limit();
-    else if (!strcmp(action, "spawn"))
-        spawn();
     else if (!strcmp(action, "abort") && is_last())
         PMIx_Abort(5, "enough", &first, 1);
     else if (strcmp(action, "abort"))

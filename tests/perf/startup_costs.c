@@ -82,7 +82,7 @@ static void make_job(struct job *job, const char *name, int nodes, int each)
     struct message_launch *launch = &job->launch;
     snprintf(job->name, sizeof job->name, "%s", name);
     *launch = (struct message_launch){
-        .job = job->name, .node_count = nodes, .radix = 32, .rank_count = ranks, .app_count = 1};
+        .job = job->name, .parent = -1, .node_count = nodes, .radix = 32, .rank_count = ranks, .app_count = 1};
     launch->nodes = calloc((size_t)nodes, sizeof *launch->nodes);
     launch->positions = calloc((size_t)nodes, sizeof *launch->positions);
     launch->ranks = calloc((size_t)ranks, sizeof *launch->ranks);
@@ -110,7 +110,6 @@ static char scratch[64];
 static struct server_options options_of(const struct job *job, struct cpus *cpus)
 {
     return (struct server_options){.launch = &job->launch,
-                                   .oversubscribed = job->oversubscribed,
                                    .scratch = scratch,
                                    .segment = "/proc/1/fd/1",
                                    .topology = topo_node_hwloc(cpus->node)};
@@ -201,10 +200,9 @@ static struct sample measure_server(int nodes, int each)
         double start = cpu(); /* of all threads: what others do on this machine is left out */
         if (server_start(&options, &events, NULL, &server)) fail("the server");
         sample.init = cpu() - start;
-        options = options_of(&job, &cpus);
         long before = memory_kib();
         start = cpu();
-        if (server_register_job(&options)) fail("the registration");
+        if (server_register_job(server, &job.launch, "/proc/1/fd/1")) fail("the registration");
         sample.registration = cpu() - start;
         sample.kib = memory_kib() - before;
         if (job.launch.rank_count > 1 && each > 1) measure_clients(&sample, &job);

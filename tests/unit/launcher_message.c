@@ -100,6 +100,9 @@ static void write_order(struct frame_writer *writer)
     int positions[] = {1, 0};
     bool oversubscribed[] = {false, true};
     struct message_launch launch = {.job = "job",
+                                    .first = 40,
+                                    .parent = 7,
+                                    .notify = true,
                                     .nodes = nodes,
                                     .positions = positions,
                                     .oversubscribed = oversubscribed,
@@ -126,6 +129,12 @@ static void test_launch(void **state)
     assert_int_equal(message_read_launch(&frame, &launch), NCCLX_SUCCESS);
     frame_release(&writer); /* the message stands alone */
     assert_string_equal(launch.job, "job");
+    assert_int_equal(launch.first, 40);
+    assert_int_equal(launch.parent, 7);
+    assert_true(launch.notify);
+    char name[MESSAGE_RANK_BYTES];
+    message_name_rank(&launch, 2, name, sizeof name);
+    assert_string_equal(name, "rank 2 of job");
     assert_int_equal(launch.radix, 256);
     assert_int_equal(launch.positions[0], 1);
     assert_int_equal(launch.positions[1], 0);
@@ -191,7 +200,7 @@ static void check_report(int status, bool joined, bool left, int exit_status, co
 {
     char text[200];
     struct message_exited exited =
-                              {.rank = 3, .pid = 42, .status = status, .joined = joined, .left = left, .told = left},
+                              {.number = 3, .pid = 42, .status = status, .joined = joined, .left = left, .told = left},
                           back;
     struct frame_writer writer;
     message_write_exited(&writer, &exited);
@@ -202,7 +211,7 @@ static void check_report(int status, bool joined, bool left, int exit_status, co
     assert_int_equal(report_is_failure(&back), wanted != NULL);
     assert_int_equal(report_exit_status(&back), exit_status);
     if (!wanted) return;
-    report_exit(&back, "n", text, sizeof text);
+    report_exit(&back, "rank 3", "n", text, sizeof text);
     assert_string_equal(text, wanted);
 }
 

@@ -142,6 +142,10 @@ tests_unit_launcher_sweep_SOURCES = tests/unit/launcher_sweep.c launcher/sweep.c
 tests_unit_launcher_sweep_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_launcher_sweep_LDADD = $(UNIT_LIBS)
 
+unit_tests += tests/unit/launcher_jobs
+tests_unit_launcher_jobs_SOURCES = tests/unit/launcher_jobs.c
+tests_unit_launcher_jobs_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_launcher_jobs_LDADD = launcher/liblauncher.la $(UNIT_LIBS)
 unit_tests += tests/unit/launcher_message
 tests_unit_launcher_message_SOURCES = tests/unit/launcher_message.c
 tests_unit_launcher_message_CFLAGS = $(UNIT_CFLAGS)
@@ -153,7 +157,7 @@ tests_unit_server_large_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_server_large_LDADD = launcher/liblauncher.la bootstrap/libkvx.la $(UNIT_LIBS) $(EVENT_LIBS)
 unit_tests += tests/unit/server_exchange
 tests_unit_server_exchange_SOURCES = tests/unit/server_exchange.c launcher/server_calls.h \
-	launcher/server_exchange.c launcher/server_modex.c launcher/server_names.c
+	launcher/server_exchange.c launcher/server_jobs.c launcher/server_modex.c launcher/server_names.c
 tests_unit_server_exchange_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_server_exchange_LDADD = bootstrap/libkvx.la $(UNIT_LIBS)
 

@@ -22,7 +22,6 @@ static const char *names[NODES] = {"a", "b", "c", "d", "e"};
 static struct map_rank ranks[RANKS];
 static struct message_launch launches[NODES];
 static struct server servers[NODES]; /* by position */
-static struct server_rank states[NODES][RANKS];
 
 struct message {
     struct message *next;
@@ -145,10 +144,9 @@ static int open_world(void **state)
                                               .radix = RADIX,
                                               .ranks = ranks,
                                               .rank_count = RANKS};
-        memset(states[p], 0, sizeof states[p]);
-        servers[p] = (struct server){.job = "job", .rank_count = RANKS, .ranks = states[p]};
-        const struct server_options options = {.launch = &launches[p]};
-        if (server_exchange_create(&servers[p], &options)) return -1;
+        servers[p] = (struct server){.launch = &launches[p]};
+        pthread_mutex_init(&servers[p].jobs.lock, NULL);
+        if (server_jobs_add(&servers[p].jobs, &launches[p]) || server_exchange_create(&servers[p])) return -1;
     }
     return 0;
 }
@@ -163,8 +161,10 @@ static int close_world(void **state)
         messages = next;
     }
     last_message = &messages;
-    for (int p = 0; p < NODES; p++)
+    for (int p = 0; p < NODES; p++) {
         if (servers[p].exchange) server_exchange_free(servers[p].exchange);
+        server_jobs_free(&servers[p].jobs);
+    }
     base_area_usage(AREA_BOOTSTRAP, &usage);
     assert_int_equal(usage.bytes, 0);
     base_area_usage(AREA_LAUNCHER, &usage);

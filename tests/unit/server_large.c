@@ -112,6 +112,7 @@ static void fill(struct message_launch *launch)
                                       .node = HERE,
                                       .radix = 32,
                                       .rank_count = NODES * EACH,
+                                      .parent = -1,
                                       .app_count = 1,
                                       .environment = none};
     launch->nodes = calloc(NODES, sizeof *launch->nodes);
@@ -159,7 +160,6 @@ static void far_ranks_are_known(void **state)
     assert_int_equal(cpus_discover(&cpus), 0);
     fill(&launch);
     struct server_options options = {.launch = &launch,
-                                     .oversubscribed = launch.oversubscribed,
                                      .scratch = scratch,
                                      .segment = "/proc/1/fd/1",
                                      .topology = topo_node_hwloc(cpus.node)};
