@@ -218,6 +218,7 @@ int bootstrap_fill_job(struct bootstrap *boot)
         return base_error(NCCLX_ERR_BOOTSTRAP, "the PMIx server calls this rank %u of %d", (unsigned)boot->self.rank, job->size);
     job->rank = (int)boot->self.rank;
     job->app = job_number(boot, boot->self.rank, PMIX_APPNUM, NULL, &number) && number <= INT_MAX ? (int)number : 0;
+    job->spawned = job_number(boot, PMIX_RANK_WILDCARD, PMIX_SPAWNED, NULL, &number) && number;
     fill_node_name(boot, job);
     int error = check_launcher(boot, job);
     if (!error) error = fill_local_ranks(boot, job);

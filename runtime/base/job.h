@@ -13,6 +13,7 @@ struct base_job {
     int *local_ranks;     /* their job ranks, ascending */
     int app;              /* index of this rank's program in a job of several (MPMD), from 0 */
     bool launched;        /* false: a job of one without a process manager */
+    bool spawned;         /* ranks of another job have asked for it, beside which its ranks must be told apart */
     bool own_launcher;    /* ncclxd is the PMIx server */
     bool oversubscribed;  /* more ranks than cores they may use on this node: waiting ranks yield at once */
 };

@@ -32,7 +32,7 @@ static struct recent {
     enum base_log_level level;
 } recent[RECENT];
 static unsigned next_recent;
-static char prefix[320] = "ncclx: ";
+static char prefix[640] = "ncclx: ";
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- What is printed ------------------------------------------------------------------------------------------ */
@@ -91,10 +91,13 @@ int base_log_configure(const char *text)
     return NCCLX_SUCCESS;
 }
 
-void base_log_identity(const char *host, int rank)
+void base_log_identity(const char *host, const char *job, int rank)
 {
     pthread_mutex_lock(&lock);
-    snprintf(prefix, sizeof prefix, "ncclx: rank %d on %s: ", rank, host);
+    if (job)
+        snprintf(prefix, sizeof prefix, "ncclx: rank %d of %s on %s: ", rank, job, host);
+    else
+        snprintf(prefix, sizeof prefix, "ncclx: rank %d on %s: ", rank, host);
     pthread_mutex_unlock(&lock);
 }
 

@@ -17,8 +17,8 @@ static inline bool base_log_on(enum base_area area, enum base_log_level level)
 
 /* The text of NCCLX_LOG; ERR_CONFIG names the bad part. Null sets the default, warnings. */
 int base_log_configure(const char *text);
-/* Who speaks: set once the rank is known. */
-void base_log_identity(const char *host, int rank);
+/* Who speaks: set once the rank is known. A job is named when there may be others. */
+void base_log_identity(const char *host, const char *job, int rank);
 /* The same text again within a second is counted, not printed. */
 void base_log(enum base_area area, enum base_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -54,7 +54,7 @@ void base_rt_configure(struct ncclx_rt *rt)
     else rt->spin_limit = rt->job.oversubscribed ? SPIN_OVERSUBSCRIBED : SPIN_FREE;
     rt->check = rt->config.value[CONFIG_CHECK].number != 0;
     rt->timeout_ns = (uint64_t)rt->config.value[CONFIG_TIMEOUT].number;
-    base_log_identity(rt->job.node_name, rt->job.rank);
+    base_log_identity(rt->job.node_name, rt->job.spawned ? rt->job.id : NULL, rt->job.rank);
 }
 
 void base_rt_release(struct ncclx_rt *rt)

@@ -104,10 +104,14 @@ static void repeats_are_counted(void **state)
 static void speaker_is_named(void **state)
 {
     (void)state;
-    base_log_identity("node7", 12);
+    base_log_identity("node7", NULL, 12);
     capture_begin();
     base_log(AREA_OSC, LOG_WARN, "who");
     assert_string_equal(capture_end(), "ncclx: rank 12 on node7: osc: warning: who\n");
+    base_log_identity("node7", "job.1", 12);
+    capture_begin();
+    base_log(AREA_OSC, LOG_WARN, "who else");
+    assert_string_equal(capture_end(), "ncclx: rank 12 of job.1 on node7: osc: warning: who else\n");
 }
 
 int main(void)
