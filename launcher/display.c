@@ -132,8 +132,8 @@ void display_pids(const struct display *display, const pid_t *pids)
     for (int i = 0; i < display->map->rank_count; i++) {
         const struct map_rank *rank = &display->map->ranks[i];
         if (pids[i] <= 0) continue;
-        print(display, "rank %s%d on %s is process %d (%.200s)", display->label, i, display->nodes[rank->node].name, (int)pids[i],
-              display->programs[rank->app]);
+        print(display, "rank %s%d on %s is process %d (%.200s)", display->label, i, display->nodes[rank->node].name,
+              (int)pids[i], display->programs[rank->app]);
     }
 }
 
@@ -145,8 +145,8 @@ static void display_running(const struct display *display, const int *first, con
         size_t used = 0;
         for (int rank = first[i]; rank >= 0; rank = next[rank]) {
             if (pids[rank] <= 0) continue;
-            used += (size_t)snprintf(line + used, sizeof line - used, "%srank %s%d is process %d", used ? ", " : "", display->label, rank,
-                                     (int)pids[rank]);
+            used += (size_t)snprintf(line + used, sizeof line - used, "%srank %s%d is process %d", used ? ", " : "",
+                                     display->label, rank, (int)pids[rank]);
             if (used < sizeof line - 48) continue;
             print(display, "on %s: %s", display->nodes[i].name, line);
             used = 0;

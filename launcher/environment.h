@@ -7,8 +7,8 @@
 
 /* A variable of an outer PMIx, PMI or job step, which would mislead ranks of this job. */
 bool environment_is_foreign(const char *entry);
-/* A new array, ending with null, of pointers into its arguments; later settings win, and "=NAME" leaves it out. Null when memory is short; to be
- * freed with base_free(AREA_LAUNCHER, ...). */
+/* A new array, ending with null, of pointers into its arguments; later settings win, and "=NAME" leaves it out. Null
+ * when memory is short; to be freed with base_free(AREA_LAUNCHER, ...). */
 char **environment_compose(char *const *inherited, const char *const *settings, int setting_count);
 /* Sets NAME=value in a list that ends with null and has room for one more entry. */
 void environment_set(char **list, const char *setting);

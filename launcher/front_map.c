@@ -61,8 +61,8 @@ static int close_others(const struct front *front, const char *hosts, bool *clos
 {
     char name[MAP_NAME_BYTES];
     for (int i = 0; i < front->node_count; i++)
-        closed[i] = !spawn_lists_host(hosts, front->nodes[i].name) &&
-                    !spawn_lists_host(hosts, front->hosts.entries[i].name);
+        closed[i] =
+            !spawn_lists_host(hosts, front->nodes[i].name) && !spawn_lists_host(hosts, front->hosts.entries[i].name);
     while (*hosts) {
         size_t length = strcspn(hosts, ",");
         bool found = length == 0;

@@ -1,5 +1,5 @@
-/* front_spawn.c - PMIx_Spawn, where jobs are mapped: from a rank's request to a launch order, or an answer that says why
- * not. */
+/* front_spawn.c - PMIx_Spawn, where jobs are mapped: from a rank's request to a launch order, or an answer that says
+ * why not. */
 #include "config.h"
 
 #include "launcher/front.h"

@@ -27,7 +27,7 @@ struct job {
     int first, count;
     int parent; /* the number of the rank that asked for it, -1: none */
     bool up, cancelled, over;
-    int left; /* ranks that have not ended */
+    int left;   /* ranks that have not ended */
     void *data; /* the caller's */
     /* the rest is jobs.c's */
     int daemons; /* that have not answered */

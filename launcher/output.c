@@ -61,8 +61,8 @@ struct output {
     void *arg;
     struct sink sinks[2];
     struct group *groups; /* the first job's comes first */
-    struct event *hold; /* when unfinished lines are shown after all */
-    int directory; /* of --output; -1: none */
+    struct event *hold;   /* when unfinished lines are shown after all */
+    int directory;        /* of --output; -1: none */
     bool tag, timestamp, full, file_failed;
 };
 
@@ -395,8 +395,7 @@ int output_open(struct event_base *base, const struct options *options, const st
 
 int output_add(struct output *output, int first, int count, const char *label)
 {
-    struct group *group =
-        base_calloc(AREA_LAUNCHER, 1, sizeof *group + 2 * (size_t)count * sizeof group->partials[0]);
+    struct group *group = base_calloc(AREA_LAUNCHER, 1, sizeof *group + 2 * (size_t)count * sizeof group->partials[0]);
     if (!group) return base_error(NCCLX_ERR_NO_MEM, "memory is short for the output");
     group->first = first;
     group->count = count;

@@ -21,7 +21,8 @@ struct output_events {
 int output_open(struct event_base *base, const struct options *options, const struct output_events *events, void *arg,
                 struct output **output);
 void output_close(struct output *output);
-/* The ranks of a job, by their numbers. `label` stands before the rank in prefixes and names of files. Makes the files of
+/* The ranks of a job, by their numbers. `label` stands before the rank in prefixes and names of files. Makes the files
+ * of
  * --output. */
 int output_add(struct output *output, int first, int count, const char *label);
 /* All that they wrote has been taken in. */

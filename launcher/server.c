@@ -245,8 +245,8 @@ static int set_up(struct server *server, const struct server_options *options)
     server->scratch = options->scratch;
     server->topology = options->topology;
     server->spawns = server_spawns_create();
-    int code = server->spawns ? open_descriptors(server)
-                              : base_error(NCCLX_ERR_NO_MEM, "memory is short for the PMIx server");
+    int code =
+        server->spawns ? open_descriptors(server) : base_error(NCCLX_ERR_NO_MEM, "memory is short for the PMIx server");
     if (!code) code = server_exchange_create(server);
     if (!code) code = count_links(server);
     if (!code) code = server_add(server, options->launch, options->segment);
@@ -289,8 +289,8 @@ int server_environment(struct server *server, int number, char ***environment)
 {
     pmix_proc_t proc;
     *environment = NULL;
-    pmix_status_t status = server_proc(&server->jobs, number, &proc) ? PMIx_server_setup_fork(&proc, environment)
-                                                                     : PMIX_ERR_NOT_FOUND;
+    pmix_status_t status =
+        server_proc(&server->jobs, number, &proc) ? PMIx_server_setup_fork(&proc, environment) : PMIX_ERR_NOT_FOUND;
     return status == PMIX_SUCCESS ? NCCLX_SUCCESS : server_error(status, "prepare a rank's environment");
 }
 

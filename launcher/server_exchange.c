@@ -174,8 +174,7 @@ static int node_at(const struct server_exchange *exchange, int position)
 static bool speaks(const struct server_exchange *exchange, const struct call *call, int missing)
 {
     struct speaker speaker = {.missing = missing, .number = INT32_MAX, .node = -1};
-    for (size_t i = 0; i < call->count; i++)
-        server_visit(&exchange->server->jobs, &call->ranges[i], look_at, &speaker);
+    for (size_t i = 0; i < call->count; i++) server_visit(&exchange->server->jobs, &call->ranges[i], look_at, &speaker);
     return speaker.node == exchange->launch->node;
 }
 

@@ -323,7 +323,8 @@ static int register_all(struct server *server, const struct message_launch *laun
 {
     struct pending pending = {.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
     int here = count_on(roster, launch->node), code = add_maps(facts, launch, roster);
-    pmix_proc_t asked, *parent = server_proc(&server->jobs, launch->parent, &asked) ? &asked : NULL; /* none: the user */
+    pmix_proc_t asked,
+        *parent = server_proc(&server->jobs, launch->parent, &asked) ? &asked : NULL; /* none: the user */
     if (code) return code;
     add_job(facts, server, launch, segment, here);
     add_parent(facts, parent);
@@ -366,7 +367,8 @@ static void tell_end(const struct message_launch *launch, const pmix_proc_t *par
     add_fact(&facts, PMIX_EVENT_AFFECTED_PROC, &job, PMIX_PROC);
     add_fact(&facts, PMIX_EVENT_NON_DEFAULT, &yes, PMIX_BOOL);
     add_pending(pending);
-    settle(pending, PMIx_Notify_event(PMIX_EVENT_JOB_END, &job, PMIX_RANGE_CUSTOM, list, facts.count, on_done, pending));
+    settle(pending,
+           PMIx_Notify_event(PMIX_EVENT_JOB_END, &job, PMIX_RANGE_CUSTOM, list, facts.count, on_done, pending));
     await(pending);
     for (size_t i = 0; i < facts.count; i++) PMIX_INFO_DESTRUCT(&list[i]);
 }

@@ -134,7 +134,8 @@ void server_set_marks(struct server_jobs *jobs, const struct kvx_range *range, e
     pthread_mutex_lock(&jobs->lock);
     for (struct server_job *job = jobs->first; job; job = job->next) {
         int from = (int)range->first - job->launch->first, to = (int)range->last - job->launch->first;
-        for (int i = from < 0 ? 0 : from; i <= to && i < job->launch->rank_count; i++) job->marks[i] |= (unsigned char)mark;
+        for (int i = from < 0 ? 0 : from; i <= to && i < job->launch->rank_count; i++)
+            job->marks[i] |= (unsigned char)mark;
     }
     pthread_mutex_unlock(&jobs->lock);
 }

@@ -74,7 +74,8 @@ static size_t count_keys(char **keys)
     return count;
 }
 
-pmix_status_t server_exchange_unpublish(struct server *server, int number, char **keys, pmix_op_cbfunc_t done, void *arg)
+pmix_status_t server_exchange_unpublish(struct server *server, int number, char **keys, pmix_op_cbfunc_t done,
+                                        void *arg)
 {
     struct server_exchange *exchange = server->exchange;
     size_t count = keys ? count_keys(keys) : 1; /* one for all */
@@ -84,7 +85,8 @@ pmix_status_t server_exchange_unpublish(struct server *server, int number, char 
     call->done.change = done;
     exchange_enter(exchange);
     for (size_t i = 0; i < count; i++)
-        call_check_part(exchange, call, kvx_unpublish(exchange->kvx, number, keys ? keys[i] : NULL, call_token(call, i)));
+        call_check_part(exchange, call,
+                        kvx_unpublish(exchange->kvx, number, keys ? keys[i] : NULL, call_token(call, i)));
     exchange_leave_with(exchange, call);
     return PMIX_SUCCESS;
 }

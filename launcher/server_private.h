@@ -11,7 +11,15 @@
 
 #define SERVER_MAX_TEXT 4096 /* of an abort or log message that is passed on */
 
-enum server_note_kind { SERVER_ABORTED, SERVER_LOGGED, SERVER_SEND, SERVER_SIGNAL, SERVER_SPAWN, SERVER_TROUBLE, SERVER_FAILED };
+enum server_note_kind {
+    SERVER_ABORTED,
+    SERVER_LOGGED,
+    SERVER_SEND,
+    SERVER_SIGNAL,
+    SERVER_SPAWN,
+    SERVER_TROUBLE,
+    SERVER_FAILED
+};
 
 /* Something for the daemon's thread. */
 struct server_note {
@@ -25,8 +33,8 @@ struct server_note {
 /* ---- server_jobs.c ---- */
 
 enum server_mark {
-    SERVER_JOINED = 1,   /* it has connected */
-    SERVER_LEFT = 2,     /* and said goodbye since */
+    SERVER_JOINED = 1, /* it has connected */
+    SERVER_LEFT = 2,   /* and said goodbye since */
     SERVER_DEAD = 4,
     SERVER_COLLECTED = 8 /* a fence has brought its values here */
 };
@@ -121,7 +129,8 @@ pmix_status_t server_exchange_publish(struct server *server, int number, const p
 pmix_status_t server_exchange_lookup(struct server *server, char **keys, const pmix_info_t info[], size_t count,
                                      pmix_lookup_cbfunc_t done, void *arg);
 /* keys null: all that the rank has published. */
-pmix_status_t server_exchange_unpublish(struct server *server, int number, char **keys, pmix_op_cbfunc_t done, void *arg);
+pmix_status_t server_exchange_unpublish(struct server *server, int number, char **keys, pmix_op_cbfunc_t done,
+                                        void *arg);
 
 /* On the daemon's thread. */
 int server_exchange_add(struct server *server, const struct message_launch *launch);

@@ -75,9 +75,9 @@ static const char *text_of(const pmix_info_t *info)
 /* Those that ask for what happens anyway, or that libpmix itself has dealt with. */
 static bool is_granted(const pmix_info_t *info)
 {
-    static const char *const keys[] = {PMIX_FWD_STDOUT,        PMIX_FWD_STDERR,         PMIX_WDIR_USER_SPECIFIED,
-                                       PMIX_SETUP_APP_ENVARS,  PMIX_ENVARS_HARVESTED,   PMIX_SPAWNED,
-                                       PMIX_REQUESTOR_IS_CLIENT, NULL};
+    static const char *const keys[] = {
+        PMIX_FWD_STDOUT,       PMIX_FWD_STDERR, PMIX_WDIR_USER_SPECIFIED, PMIX_SETUP_APP_ENVARS,
+        PMIX_ENVARS_HARVESTED, PMIX_SPAWNED,    PMIX_REQUESTOR_IS_CLIENT, NULL};
     for (const char *const *key = keys; *key; key++)
         if (PMIX_CHECK_KEY(info, *key)) return PMIX_INFO_TRUE(info);
     return false;
@@ -189,7 +189,8 @@ static bool take_variable(struct spawn_app *app, const char *entry)
     char *name = value && value > entry ? base_strdup(AREA_LAUNCHER, entry) : NULL;
     if (!name) return false;
     name[value - entry] = 0;
-    app->edits[app->edit_count++] = (struct spawn_edit){.kind = SPAWN_SET, .name = name, .value = name + (value - entry) + 1};
+    app->edits[app->edit_count++] =
+        (struct spawn_edit){.kind = SPAWN_SET, .name = name, .value = name + (value - entry) + 1};
     return true;
 }
 

@@ -85,7 +85,8 @@ int spawn_read_request(const struct frame *frame, struct spawn_request *request)
     memset(request, 0, sizeof *request);
     if (frame->type != MESSAGE_SPAWN || frame->bytes > SPAWN_MAX_BYTES) return message_malformed(frame);
     request->storage = base_alloc(AREA_LAUNCHER, frame->bytes + 1);
-    if (!request->storage) return base_error(NCCLX_ERR_NO_MEM, "memory is short for a request of %zu bytes", frame->bytes);
+    if (!request->storage)
+        return base_error(NCCLX_ERR_NO_MEM, "memory is short for a request of %zu bytes", frame->bytes);
     memcpy(request->storage, frame->payload, frame->bytes);
     struct frame copy = *frame;
     copy.payload = request->storage;

@@ -29,18 +29,18 @@ struct spawn_edit {
 };
 
 struct spawn_app {
-    char **argv;             /* ends with null */
-    const char *directory;   /* null: the launcher's */
+    char **argv;           /* ends with null */
+    const char *directory; /* null: the launcher's */
     int ranks;
     struct spawn_edit *edits;
     int edit_count;
 };
 
 struct spawn_request {
-    int caller;     /* the number of the rank that asks */
-    uint64_t token; /* its daemon's, for the answer */
-    bool notify;    /* of the end of the job */
-    const char *hosts; /* "a,b"; null: all there are */
+    int caller;                   /* the number of the rank that asks */
+    uint64_t token;               /* its daemon's, for the answer */
+    bool notify;                  /* of the end of the job */
+    const char *hosts;            /* "a,b"; null: all there are */
     const char *map_by, *bind_to; /* as the options of ncclxrun take them; null: as the options of ncclxrun were */
     struct spawn_app *apps;
     int app_count;
@@ -80,8 +80,9 @@ int spawn_read_answer(const struct frame *frame, struct spawn_answer *answer);
 /* What a daemon's exit status of a start that failed means. */
 enum spawn_status spawn_status_of(int exit_status);
 
-/* The settings ("NAME=value", or "=NAME" to leave it out) that these edits, in order, come to in this environment: an array of
- * `edit_count` at most, with room for one more. Texts and array are to be freed with spawn_release_settings. Null: memory is short. */
+/* The settings ("NAME=value", or "=NAME" to leave it out) that these edits, in order, come to in this environment: an
+ * array of `edit_count` at most, with room for one more. Texts and array are to be freed with spawn_release_settings.
+ * Null: memory is short. */
 char **spawn_settle(const struct spawn_app *app, char *const *environment, int *count);
 void spawn_release_settings(char **settings, int count);
 
