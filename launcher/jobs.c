@@ -4,6 +4,7 @@
 #include "launcher/jobs.h"
 
 #include "runtime/base/base.h"
+#include "runtime/base/planted.h"
 
 #define MARK_STARTED 1
 #define MARK_EXITED 2
@@ -157,8 +158,10 @@ bool jobs_unstarted(struct jobs *jobs, int number)
     struct job *job = jobs_of(jobs, number);
     if (!job || job->marks[number - job->first] & (MARK_STARTED | MARK_UNSTARTED)) return false;
     job->marks[number - job->first] |= MARK_UNSTARTED;
-    note_ends(job, number, MARK_EXITED | MARK_OUTPUT(1) | MARK_OUTPUT(2));
-    note_left(jobs, job);
+    if (!PLANTED_BUG(BUG_JOBS_UNSTARTED_FORGOTTEN)) {
+        note_ends(job, number, MARK_EXITED | MARK_OUTPUT(1) | MARK_OUTPUT(2));
+        note_left(jobs, job);
+    }
     job->cancelled = true;
     return true;
 }
@@ -207,7 +210,7 @@ bool jobs_output_ended(struct jobs *jobs, int number, int descriptor)
 /* A cancelled job is over only when no daemon can start anything of it any more. */
 static bool is_over(const struct job *job)
 {
-    return job->daemons == 0 && job->open == 0;
+    return job->daemons == 0 && (job->open == 0 || (PLANTED_BUG(BUG_JOBS_OVER_EARLY) && job->left == 0));
 }
 
 static bool act(struct job *job, struct jobs_action *action)
@@ -218,7 +221,8 @@ static bool act(struct job *job, struct jobs_action *action)
         action->kind = JOBS_CANCEL;
         return true;
     }
-    if (!job->up && !job->cancelled && job->daemons == 0) {
+    bool known = job->daemons == 0 || PLANTED_BUG(BUG_JOBS_UP_EARLY);
+    if (!job->up && !job->cancelled && known) {
         job->up = true;
         action->kind = JOBS_UP;
         return true;

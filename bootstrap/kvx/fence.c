@@ -80,7 +80,8 @@ static int get_set(struct kvx *kvx, unsigned kind, const struct kvx_range *range
         return base_error(NCCLX_ERR_LIMIT, "a fence over %zu runs of ranks, after %d other sets: %d and %d are allowed",
                           count, kvx->set_count, KVX_MAX_RANGES, KVX_MAX_SETS);
     enum map_presence presence = map_look_up(kvx->map, ranges, count);
-    if (presence == MAP_NEVER) return base_error(NCCLX_ERR_ARG, "a fence of ranks that are not in the job");
+    if (presence == MAP_NEVER || (presence == MAP_GONE && PLANTED_BUG(BUG_KVX_RETIRED_BROKEN)))
+        return base_error(NCCLX_ERR_ARG, "a fence of ranks that are not in the job");
     if (presence == MAP_GONE) return NCCLX_SUCCESS;
     *out = set = kvx_take(kvx, sizeof *set + range_bytes + (size_t)kvx->child_count);
     if (!set) return kvx_result(kvx);
@@ -684,7 +685,7 @@ void fence_retire(struct kvx *kvx, const struct kvx_range *range)
         if (!takes_part(fence->set, range)) continue;
         fence->status = KVX_FAILED;
         fence->failure = (struct kvx_failure){(int)range->first, -1};
-        if (fence->called) complete(kvx, fence);
+        if (fence->called && !PLANTED_BUG(BUG_KVX_RETIRED_WAITED)) complete(kvx, fence);
         drop_fence(kvx, fence);
     }
     for (struct set **place = &kvx->sets; *place;) {

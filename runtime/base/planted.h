@@ -54,6 +54,12 @@ enum planted_bug {
     BUG_KVX_KIND_IGNORED,       /* fences of different kinds count for each other */
     BUG_KVX_EXPIRED_ALONE,      /* a fence whose time has passed fails where it is, and not for all at once */
     BUG_KVX_REQUEST_KEPT,       /* a request that nobody waits for any more is not forgotten */
+    BUG_KVX_RETIRED_WAITED,     /* a fence with ranks that are gone is not ended */
+    BUG_KVX_RETIRED_BROKEN,     /* what comes late of ranks that are gone is taken for nonsense */
+    /* jobs: launcher/jobs */
+    BUG_JOBS_UP_EARLY,            /* a job is up before every daemon knows it */
+    BUG_JOBS_OVER_EARLY,          /* a job is over before all of its output has come */
+    BUG_JOBS_UNSTARTED_FORGOTTEN, /* ranks that will not start are waited for */
     /* daemons: launcher/tree */
     BUG_TREE_CHILD_NOT_AWAITED, /* a place says that all below it are there before the last is */
     BUG_TREE_NODE_DROPPED,      /* the node that made a frame full is forgotten */

@@ -45,6 +45,11 @@ tests_sim_kvx_SOURCES = tests/sim/kvx.c $(kvx_sources) $(SIM_ENGINE)
 tests_sim_kvx_CPPFLAGS = $(SIM_CPPFLAGS)
 tests_sim_kvx_LDADD = $(CORE_LIBS)
 
+sim_tests += tests/sim/spawn
+tests_sim_spawn_SOURCES = tests/sim/spawn.c launcher/jobs.c $(kvx_sources) $(SIM_ENGINE)
+tests_sim_spawn_CPPFLAGS = $(SIM_CPPFLAGS)
+tests_sim_spawn_LDADD = $(CORE_LIBS)
+
 sim_tests += tests/sim/kvx_scale
 tests_sim_kvx_scale_SOURCES = tests/sim/kvx_scale.c $(kvx_sources) $(SIM_ENGINE)
 tests_sim_kvx_scale_CPPFLAGS = $(SIM_CPPFLAGS)
