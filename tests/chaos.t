@@ -24,7 +24,7 @@ daemon_processes() {
 victims() {
     local host=h$((RANDOM % HOSTS_COUNT + 1))
     case $1 in
-    rank) for host in "${names[@]}"; do processes $host -x 'exchange|life|sleep' | comm -23 - "$cluster/$host/own-processes"; done ;;
+    rank) for host in "${names[@]}"; do processes $host -x 'exchange|life|sleep|spawn' | comm -23 - "$cluster/$host/own-processes"; done ;;
     daemon) daemon_processes $host | tr ' ' '\n' ;;
     daemons) daemon_processes $host ;; # it and its guard at the same time
     launcher) processes h1 -o -x ncclxrun ;;
@@ -36,7 +36,8 @@ there_or_gone() { [ -n "$(victims launcher)" ] || gone; } # a short job may be o
 one() {
     local program placement victim how status pids pid killed= wants
     pick placement "${placements[@]}"
-    pick program "exchange hello" "exchange keys 1000" "exchange collect 100000" "exchange wait 1" "exchange wait 3" "sleep 1000" life "life receive 1"
+    pick program "exchange hello" "exchange keys 1000" "exchange collect 100000" "exchange wait 1" "exchange wait 3" "sleep 1000" life "life receive 1" \
+        "spawn many 5 3 true" "spawn nest 2 2" "spawn hold 4 sleep 1000" "spawn meet 3"
     pick victim rank rank daemon daemon daemons launcher rank+rank daemon+rank launcher+daemon launcher+daemons nobody
     # shellcheck disable=SC2086 # lists of words
     case $program in

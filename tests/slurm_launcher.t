@@ -15,7 +15,7 @@ TEST_TIMEOUT=90
 where='echo $PMIX_RANK $PMIX_HOSTNAME'
 nodes() { sort -n <<<"$out" | paste -sd,; }
 # What our jobs have left: processes of this cluster that are not Slurm's own.
-left() { grep -lzsxF "SLURM_CONF=$SLURM_CONF" /proc/[0-9]*/environ | sed 's/environ$/comm/' | xargs grep -sx 'ncclxd\|ncclxrun\|sleep\|exchange'; }
+left() { grep -lzsxF "SLURM_CONF=$SLURM_CONF" /proc/[0-9]*/environ | sed 's/environ$/comm/' | xargs grep -sx 'ncclxd\|ncclxrun\|sleep\|exchange\|spawn'; }
 nothing_left() { local i; for ((i = 0; i < 50; i++)); do [ -z "$(left)" ] && { pass "$1"; return; }; sleep 0.1; done; fail "$1" "$(left)"; }
 # allocated NAME STATUS "OPTIONS OF salloc" ARGUMENTS OF ncclxrun...
 allocated() {
@@ -33,6 +33,10 @@ allocated "a fence that collects" 0 "-N4 --ntasks-per-node=4" "$mp/exchange" col
 is "of sixteen ranks" 16 "$(grep -c 'of 16 on' <<<"$out")"
 allocated "fewer ranks than tasks" 0 "-N4 --ntasks-per-node=2" -n 3 sh -c "$where"
 is "fill the first nodes" 3 "$(grep -c '^[012] n' <<<"$out")"
+allocated "ranks that spawn, and meet their children on all nodes" 0 "-N4 --ntasks-per-node=1" "$mp/spawn" meet 7 + run 3 sh -c "$where"
+is "which have nodes of Slurm's" 3 "$(grep -c '^[0-2] n[1-4]$' <<<"$out")"
+allocated "a spawned rank that fails" 5 "-N3 --ntasks-per-node=1" "$mp/spawn" hold 3 sh -c '[ $PMIX_RANK = 2 ] && exit 5; exec sleep 100'
+like "is named with its job and node" "rank 2 of ncclx-[^ ]*[.]1 on n[1-4] .*status 5" "$err"
 allocated "a rank that fails" 5 "-N3 --ntasks-per-node=2" sh -c '[ $PMIX_RANK = 5 ] && exit 5; exec sleep 100'
 like "is named with its node" "rank 5 on n[1-4] .*status 5" "$err"
 allocated "a rank that is killed before a fence" 137 "-N3 --ntasks-per-node=2" "$mp/exchange" die before 4
