@@ -9,7 +9,7 @@ export NCCLX_PROTOCOL=copy
 # What passes over sockets.
 export NCCLX_TRANSPORTS=tcp
 runs "messages" 0 env NCCLX_LOG=warn,pml:info ncclxrun -n 2 "$mp/p2p"
-like "are copied" 'large messages to rank [01] are copied, through 8 slots of 131072 bytes here and 8 there' "$err"
+like "are copied" 'large messages to rank [01] are copied, through 8 slots of 524288 bytes here and 8 there' "$err"
 like "over the lanes for data" 'lane [1-9] to rank [01] is open' "$err"
 runs "by default" 0 env -u NCCLX_PROTOCOL NCCLX_LOG=warn,pml:info ncclxrun -n 2 "$mp/p2p"
 unlike "they are not" 'are copied' "$err"

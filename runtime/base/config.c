@@ -46,7 +46,7 @@ static const struct base_config_entry table[CONFIG_COUNT] = {
                          "how large messages and puts travel: straight to their place, or in chunks through buffers of the library"},
     [CONFIG_COPY_SLOTS] = {"NCCLX_COPY_SLOTS", CONFIG_INT, "8", 1, 64, NULL,
                            "with NCCLX_PROTOCOL=copy: chunks under way to a peer at most"},
-    [CONFIG_COPY_CHUNK] = {"NCCLX_COPY_CHUNK", CONFIG_SIZE, "128K", 1024, GIB / 64, NULL, "with NCCLX_PROTOCOL=copy: bytes of a chunk"},
+    [CONFIG_COPY_CHUNK] = {"NCCLX_COPY_CHUNK", CONFIG_SIZE, "512K", 1024, GIB / 64, NULL, "with NCCLX_PROTOCOL=copy: bytes of a chunk"},
     [CONFIG_EAGER_LIMIT] = {"NCCLX_EAGER_LIMIT", CONFIG_SIZE, "0", 0, GIB, NULL,
                             "largest message in bytes that is sent without waiting for its receive; 0 for the transport's choice"},
     [CONFIG_UNEXPECTED_LIMIT] = {"NCCLX_UNEXPECTED_LIMIT", CONFIG_SIZE, "16M", 0, 1024 * GIB, NULL,

@@ -37,6 +37,14 @@ mp_programs += tests/mp/upcalls
 tests_mp_upcalls_SOURCES = tests/mp/upcalls.c
 tests_mp_upcalls_LDADD = $(PMIX_LIBS)
 
+mp_programs += tests/mp/huge
+tests_mp_huge_SOURCES = tests/mp/huge.c tests/mp/window.h tests/mp/check.h
+tests_mp_huge_LDADD = $(MP_LIBS)
+
+mp_programs += tests/mp/signals
+tests_mp_signals_SOURCES = tests/mp/signals.c tests/mp/window.h tests/mp/check.h
+tests_mp_signals_LDADD = $(MP_LIBS)
+
 # Sees hidden symbols.
 mp_programs += tests/mp/keys
 tests_mp_keys_SOURCES = tests/mp/keys.c

@@ -199,3 +199,8 @@ unit_tests += tests/unit/dqplb
 tests_unit_dqplb_SOURCES = tests/unit/dqplb.c
 tests_unit_dqplb_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_dqplb_LDADD = $(UNIT_LIBS)
+
+unit_tests += tests/unit/huge
+tests_unit_huge_SOURCES = tests/unit/huge.c
+tests_unit_huge_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_huge_LDADD = $(UNIT_LIBS)

@@ -1,0 +1,111 @@
+/* huge.c - huge BYTES: between two ranks, messages (the receiver first, and the sender first), a put with a signal and a get,
+ * of any size; every byte has to be in its place, and none beside it changed. Prints "ok BYTES" from rank 0. */
+#include "tests/mp/window.h"
+
+#include <time.h>
+
+#define MARGIN 64
+#define MARK 0xa5
+
+static size_t bytes;
+
+/* What byte i of the transfer numbered `salt` is, eight at a time: no two places look alike. */
+static uint64_t word_at(size_t i, uint64_t salt)
+{
+    return ((uint64_t)i + salt * 77777) * UINT64_C(0x9e3779b97f4a7c15) >> 3;
+}
+
+static void fill(char *memory, uint64_t salt)
+{
+    uint64_t word;
+    for (size_t i = 0; i < bytes / 8; i++) {
+        word = word_at(i, salt);
+        memcpy(memory + 8 * i, &word, 8);
+    }
+    word = word_at(bytes / 8, salt);
+    memcpy(memory + bytes / 8 * 8, &word, bytes % 8);
+}
+
+static void check(const char *memory, uint64_t salt)
+{
+    uint64_t word, wrong = 0;
+    for (size_t i = 0; i < bytes / 8; i++) {
+        memcpy(&word, memory + 8 * i, 8);
+        wrong += word != word_at(i, salt);
+    }
+    word = word_at(bytes / 8, salt);
+    CHECK(wrong == 0 && memcmp(memory + bytes / 8 * 8, &word, bytes % 8) == 0);
+}
+
+static void mark_margin(char *memory)
+{
+    memset(memory + bytes, MARK, MARGIN);
+}
+
+static void check_margin(const char *memory)
+{
+    for (size_t i = 0; i < MARGIN; i++) CHECK((unsigned char)memory[bytes + i] == MARK);
+}
+
+/* late: of which rank the other one has heard nothing for a while. */
+static void message(char *memory, uint64_t salt, int late)
+{
+    ncclx_status_t status;
+    const struct timespec pause = {.tv_nsec = 100000000};
+    if (rank == 0) fill(memory, salt);
+    else memset(memory, 0, bytes);
+    mark_margin(memory);
+    OK(ncclx_coll_barrier(NCCLX_COMM_WORLD));
+    if (rank == late) nanosleep(&pause, NULL);
+    if (rank == 0) {
+        OK(ncclx_send(memory, bytes, NCCLX_BYTE, 1, 5, NCCLX_COMM_WORLD));
+    } else if (rank == 1) {
+        OK(ncclx_recv(memory, bytes, NCCLX_BYTE, 0, 5, NCCLX_COMM_WORLD, &status));
+        CHECK(status.bytes == bytes);
+        check(memory, salt);
+    }
+    check_margin(memory);
+}
+
+static void window(char *memory)
+{
+    char *base;
+    ncclx_win_t win = allocate(rank == 1 ? bytes + MARGIN : 0, 1, 1, &base);
+    if (rank == 1) mark_margin(base);
+    OK(ncclx_win_fence(win));
+    if (rank == 0) {
+        fill(memory, 3);
+        OK(ncclx_win_put_signal(memory, bytes, NCCLX_BYTE, 1, 0, win, 0, NCCLX_SIGNAL_SET, 1));
+        OK(ncclx_win_flush(1, win));
+        memset(memory, 0, bytes);
+        mark_margin(memory);
+        OK(ncclx_win_get(memory, bytes, NCCLX_BYTE, 1, 0, win));
+        OK(ncclx_win_flush(1, win));
+        check(memory, 3);
+        check_margin(memory);
+    } else if (rank == 1) {
+        OK(ncclx_win_wait_signal(win, 0, NCCLX_CMP_EQ, 1, -1, NULL));
+        check(base, 3);
+        check_margin(base);
+    }
+    OK(ncclx_win_fence(win));
+    OK(ncclx_win_free(&win));
+}
+
+int main(int argc, char **argv)
+{
+    OK(ncclx_init(&argc, &argv));
+    OK(ncclx_comm_rank(NCCLX_COMM_WORLD, &rank));
+    OK(ncclx_comm_size(NCCLX_COMM_WORLD, &size));
+    CHECK(argc == 2 && size == 2);
+    bytes = (size_t)strtoull(argv[1], NULL, 10);
+    char *memory = need(bytes + MARGIN);
+    message(memory, 1, 0);
+    message(memory, 2, 1);
+    if (rank == 1) free(memory); /* so that no more than two of them are there at a time */
+    window(memory);
+    if (rank == 0) free(memory);
+    OK(ncclx_finalize());
+    if (rank == 0) printf("ok %zu\n", bytes);
+    return 0;
+}
