@@ -34,6 +34,7 @@ pml_sources = \
 	pml/lanes/origin.c \
 	pml/lanes/private.h \
 	pml/lanes/ranges.c \
+	pml/lanes/rest.c \
 	pml/lanes/target.c \
 	pml/shm/cma.c pml/shm/cma.h \
 	pml/shm/help.c pml/shm/help.h \
@@ -48,8 +49,10 @@ pml_sources = \
 	pml/tcp/lane.c pml/tcp/lane.h \
 	pml/tcp/lane_in.c \
 	pml/tcp/lane_out.c \
+	pml/tcp/keep.c pml/tcp/keep.h \
 	pml/tcp/meet.h \
 	pml/tcp/open.c \
+	pml/tcp/room.c \
 	pml/tcp/stream.c \
 	pml/tcp/tcp.c pml/tcp/tcp.h \
 	pml/tcp/trouble.c pml/tcp/trouble.h

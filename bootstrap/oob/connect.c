@@ -119,6 +119,7 @@ static void give_up(struct oob *oob, struct search *search, bool gone)
     }
     name_peer(search->peer, name, sizeof name);
     event->code = gone ? NCCLX_ERR_PROC_FAILED : NCCLX_ERR_TIMEOUT;
+    event->busy = !gone && search->taken;
     if (gone) used = snprintf(event->text, sizeof event->text, "%s does not listen any more", name);
     else used = snprintf(event->text, sizeof event->text, "%s could not be reached within %u ms", name, search->limit_ms);
     for (size_t i = 0; i < search->tries.count && used >= 0 && (size_t)used < sizeof event->text; i++) {
@@ -151,6 +152,7 @@ static void shut(struct search *search, int error)
 {
     struct trouble *trouble = &search->troubles[search->trying];
     if (!search->open) return;
+    search->taken = search->taken || (search->line.fd >= 0 && !search->line.connecting);
     if (error != CUT_SHORT || !(trouble->error || trouble->text[0])) *trouble = (struct trouble){.error = error};
     if (!error) shake_explain(&search->line.shake, trouble->text, sizeof trouble->text);
     line_close(&search->line);
@@ -193,6 +195,7 @@ static int open_socket(struct oob *oob, struct search *search)
     do {
         line->fd = socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     } while (line->fd < 0 && (errno == EMFILE || errno == ENFILE) && listen_make_room(oob));
+    oob->was_short = oob->was_short || (line->fd < 0 && (errno == EMFILE || errno == ENFILE));
     if (line->fd < 0) return errno;
     line_options(line->fd);
     if (connect(line->fd, (struct sockaddr *)&storage, length) && errno != EINPROGRESS && errno != EINTR) return errno;

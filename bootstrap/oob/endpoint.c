@@ -201,6 +201,13 @@ int oob_fd(const struct oob *oob)
     return oob->epoll;
 }
 
+bool oob_was_short(struct oob *oob)
+{
+    bool was = oob->was_short;
+    oob->was_short = false;
+    return was;
+}
+
 static uint64_t earlier(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;

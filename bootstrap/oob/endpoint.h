@@ -59,6 +59,7 @@ struct search {
     struct trouble troubles[OOB_MAX_ADDRESSES];
     bool open;
     size_t trying; /* the address that is */
+    bool taken;             /* a connection has come about, if no handshake */
     bool heard;             /* in this round somebody did something else than refuse */
     unsigned refused_rounds; /* the last so many rounds were nothing but refusals */
     struct line line;
@@ -74,6 +75,7 @@ struct listener {
 struct oob {
     struct shake_self self;
     struct oob_options options;
+    bool was_short;   /* of descriptors */
     int epoll, spare; /* spare: a descriptor that is given up when there is no other */
     uint64_t now;     /* as of the last call that told it */
 

@@ -199,6 +199,7 @@ static void turn_away(struct oob *oob, struct listener *listener)
 static bool accept_failed(struct oob *oob, struct listener *listener, int error)
 {
     if (error == EMFILE || error == ENFILE) {
+        oob->was_short = true;
         if (listen_make_room(oob)) return true;
         turn_away(oob, listener);
         return false;

@@ -132,6 +132,8 @@ int oob_addresses(const struct oob *oob, const struct oob_address *towards, stru
  * that ends it. */
 int oob_connect(struct oob *oob, uint32_t peer, const unsigned char *peer_key, const struct oob_addresses *addresses,
                 uint64_t tag, uint32_t limit_ms, uint64_t now, uint64_t *id);
+/* Whether a descriptor was missing since this was asked last. */
+bool oob_was_short(struct oob *oob);
 /* No event comes any more. */
 void oob_cancel(struct oob *oob, uint64_t id);
 
@@ -158,6 +160,7 @@ struct oob_event {
     struct oob_address address; /* of the other end */
     struct oob_keys keys;
     int code;
+    bool busy;      /* FAILED: somebody's system takes connections there, and the process does not answer, or ends them */
     char text[600]; /* a sentence without a full stop */
 };
 

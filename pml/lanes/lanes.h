@@ -49,6 +49,12 @@ int lanes_make(struct pml_connection *connection, const struct lane_transport *t
 void lanes_free(struct pml_connection *connection);
 /* Whether no put, flush or get is under way. */
 bool lanes_drained(const struct pml *pml);
+/* Alike, over this connection. */
+bool lanes_idle(const struct pml_connection *connection);
+/* Closes lanes of ours that nothing is under way on. True: none is open. */
+bool lanes_rest(struct pml_connection *connection);
+/* Nothing can come from this lane of the peer's before it opens it again. */
+bool lanes_fenced(const struct pml_connection *connection, unsigned lane);
 void lanes_packet_arrived(struct pml_connection *connection, const struct pml_packet *packet, const void *payload,
                           size_t bytes);
 

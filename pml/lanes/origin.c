@@ -132,7 +132,7 @@ static bool any_hope(const struct lanes_origin *origin)
     return false;
 }
 
-static void ask_for_report(struct lanes *lanes, unsigned lane)
+void lanes_ask_for_report(struct lanes *lanes, unsigned lane)
 {
     struct pml_packet packet = {.kind = PROTOCOL_LANES,
                                 .count = LANES_CLOSE,
@@ -153,7 +153,7 @@ void lanes_broke(struct pml_connection *connection, unsigned lane, const char *w
     origin->lane[lane].door = was_up ? DOOR_REPORTING : DOOR_CLOSED;
     if (was_up) {
         dqplb_lane_failed(&origin->sender, lane);
-        ask_for_report(lanes, lane);
+        lanes_ask_for_report(lanes, lane);
     }
     if (any_hope(origin)) lanes_drive(lanes);
     else lanes_breach(lanes, why);

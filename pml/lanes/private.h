@@ -124,6 +124,8 @@ void lanes_drive(struct lanes *lanes);
 void lanes_origin_agree(struct lanes *lanes);
 void lanes_origin_fail(struct lanes *lanes);
 void lanes_origin_free(struct lanes *lanes);
+/* A lane that was up is so no longer: what of it has come? */
+void lanes_ask_for_report(struct lanes *lanes, unsigned lane);
 void lanes_report_arrived(struct lanes *lanes, const struct pml_packet *packet, const void *payload, size_t bytes);
 
 /* copy.c */

@@ -20,17 +20,15 @@ void tcp_lane_watch(struct tcp *tcp, void *lane, int fd, bool out)
         (void)epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
-#define TAG_LANE (UINT64_C(1) << 63)
-
 uint64_t tcp_lane_tag(unsigned index, uint32_t life)
 {
-    return TAG_LANE | (uint64_t)index << 32 | life;
+    return TCP_TAG_LANE | (uint64_t)index << 32 | life;
 }
 
 void tcp_lane_accepted(struct tcp_channel *channel, uint64_t tag, int fd)
 {
-    uint64_t index = (tag & ~TAG_LANE) >> 32;
-    if (!(tag & TAG_LANE) || index >= DQPLB_MAX_LANES || channel->lost)
+    uint64_t index = (tag & ~TCP_TAG_LANE) >> 32;
+    if (index >= DQPLB_MAX_LANES || channel->lost)
         close(fd);
     else
         tcp_in_accept(channel, (unsigned)index, (uint32_t)tag, fd);
@@ -38,13 +36,17 @@ void tcp_lane_accepted(struct tcp_channel *channel, uint64_t tag, int fd)
 
 /* ---- For the driver ---- */
 
-/* A quarter of the descriptors that this process may have, were all other ranks of the job to be written to. */
+unsigned tcp_lanes_most(uint64_t descriptors, unsigned peers)
+{
+    uint64_t lanes = descriptors / 4 / peers;
+    return lanes < 1 ? 1 : lanes < DQPLB_MAX_LANES ? (unsigned)lanes : DQPLB_MAX_LANES;
+}
+
 static unsigned most(const struct pml_connection *connection)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == RLIM_INFINITY) return DQPLB_MAX_LANES;
-    rlim_t lanes = limit.rlim_cur / 4 / (rlim_t)(connection->pml->rt->job.size - 1);
-    return lanes < 1 ? 1 : lanes < DQPLB_MAX_LANES ? (unsigned)lanes : DQPLB_MAX_LANES;
+    return tcp_lanes_most(limit.rlim_cur, (unsigned)connection->pml->rt->job.size - 1);
 }
 
 static void want(struct pml_connection *connection)
@@ -84,6 +86,26 @@ static void close_all(struct tcp_channel *channel)
 void tcp_lanes_close(struct tcp_channel *channel)
 {
     if (channel->lanes) close_all(channel);
+}
+
+void tcp_lanes_trim(struct tcp_channel *channel)
+{
+    struct tcp *tcp = channel->connection->pml->tcp;
+    struct tcp_lanes *lanes = channel->lanes;
+    for (unsigned i = 0; lanes && i < DQPLB_MAX_LANES; i++) {
+        struct tcp_out *out = lanes->out[i];
+        struct tcp_in *in = lanes->in[i];
+        if (out && out->fd < 0 && !out->attempt && !(channel->to_ring >> i & 1)) {
+            if (tcp->hot_out == out) tcp->hot_out = NULL;
+            base_free(AREA_TCP, out);
+            lanes->out[i] = NULL;
+        }
+        if (in && in->fd < 0 && lanes_fenced(channel->connection, i)) {
+            if (tcp->hot_in == in) tcp->hot_in = NULL;
+            base_free(AREA_TCP, in);
+            lanes->in[i] = NULL;
+        }
+    }
 }
 
 void tcp_lanes_free(struct tcp_channel *channel)

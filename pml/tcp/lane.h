@@ -80,7 +80,6 @@ struct tcp_lanes {
 /* lane.c */
 struct tcp_lanes *tcp_lanes_of(struct tcp_channel *channel); /* null: memory is short */
 void tcp_lane_watch(struct tcp *tcp, void *lane, int fd, bool out);
-/* In tags of connections: 0 is the one for packets. */
 uint64_t tcp_lane_tag(unsigned index, uint32_t life);
 
 /* lane_out.c */

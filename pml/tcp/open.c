@@ -8,10 +8,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* What the one that was connected to says first on the connection that it keeps. */
-static const char greeting[8] = "ncclx\0\0\1";
-/* After a connection of ours was dropped, the peer's own should come. */
-#define RETRY_NS UINT64_C(50000000)
+static const char magic[8] = "ncclx\0\0\2";
+/* After a connection of ours was dropped: the peer's own should come, or it has no room. */
+#define RETRY_NS UINT64_C(40000000)
 
 struct tcp_channel *tcp_channel_of(struct tcp *tcp, int rank)
 {
@@ -24,37 +23,65 @@ struct tcp_channel *tcp_channel_of(struct tcp *tcp, int rank)
     return connection->transport == &transport_tcp ? connection->channel : NULL;
 }
 
-/* ---- One connection is in use ---- */
+/* ---- One socket is in use ---- */
 
-static void close_own(struct tcp_channel *channel)
+void tcp_socket_close(struct tcp_channel *channel)
 {
     struct tcp *tcp = channel->connection->pml->tcp;
     if (channel->attempt) oob_cancel(tcp->oob, channel->attempt);
     channel->attempt = 0;
     if (channel->fd >= 0) close(channel->fd); /* which takes it out of the epoll set, too */
     channel->fd = -1;
-    channel->watching_out = false;
+    channel->watched = 0;
+    if (tcp->hot == channel) tcp->hot = NULL;
+}
+
+void tcp_retry_not(struct tcp_channel *channel)
+{
+    struct tcp *tcp = channel->connection->pml->tcp;
+    if (channel->retry_ns) tcp->unsettled--;
+    if (channel->waits_for_room) tcp->unsettled--;
+    channel->retry_ns = 0;
+    channel->waits_for_room = false;
+}
+
+void tcp_retry(struct tcp_channel *channel, uint64_t ns)
+{
+    tcp_retry_not(channel);
+    channel->retry_ns = base_clock_ns() + ns;
+    channel->connection->pml->tcp->unsettled++;
+}
+
+/* Tells how much of the peer's stream has come, and takes the socket. */
+static void greet(struct tcp_channel *channel, int fd)
+{
+    struct tcp *tcp = channel->connection->pml->tcp;
+    struct tcp_greeting greeting = {
+        .attempts = channel->meet.attempt, .name = channel->meet.name, .come = channel->come};
+    memcpy(greeting.magic, magic, sizeof magic);
+    channel->fd = fd;
+    channel->watched = 0;
+    channel->told = channel->come;
+    tcp_trouble_begin_control(&tcp->trouble, &channel->luck);
+    if (!channel->in) channel->in = base_alloc(AREA_TCP, TCP_IN_BYTES);
+    if (!channel->in)
+        tcp_lost(channel, "memory is short for what it sends");
+    else if (send(fd, &greeting, sizeof greeting, MSG_NOSIGNAL) != sizeof greeting) /* a fresh socket has room for it */
+        tcp_broke(channel, strerror(errno));
+    else
+        tcp_watch(channel);
 }
 
 static void use(struct tcp_channel *channel)
 {
-    if (channel->retry_ns) channel->connection->pml->tcp->unsettled--;
-    channel->retry_ns = 0;
-    channel->in = base_alloc(AREA_TCP, TCP_IN_BYTES);
-    if (!channel->in) tcp_lost(channel, "memory is short for what it sends");
-    base_log(AREA_TCP, LOG_INFO, "connected to rank %d", channel->connection->rank);
-    if (!channel->lost) lanes_agreed(channel->connection, &channel->card->offer);
-}
-
-static void keep(struct tcp_channel *channel, int fd)
-{
-    channel->fd = fd;
-    use(channel);
-    /* A fresh socket takes 8 bytes. */
-    if (!channel->lost && send(fd, greeting, sizeof greeting, MSG_NOSIGNAL) != sizeof greeting)
-        tcp_lost(channel, strerror(errno));
-    else if (!channel->lost)
-        tcp_watch(channel);
+    struct pml_connection *connection = channel->connection;
+    tcp_retry_not(channel);
+    channel->broken = false;
+    channel->wanted = false;
+    base_log(AREA_TCP, LOG_INFO, "connected to rank %d", connection->rank);
+    tcp_pending(channel);
+    if (!tcp_flush(channel) && !channel->lost) tcp_watch(channel);
+    if (!channel->lost) lanes_agreed(connection, &channel->card->offer);
 }
 
 /* ---- Our attempts ---- */
@@ -62,8 +89,8 @@ static void keep(struct tcp_channel *channel, int fd)
 static void attempt(struct tcp_channel *channel)
 {
     struct tcp *tcp = channel->connection->pml->tcp;
-    int error = oob_connect(tcp->oob, (uint32_t)channel->connection->rank, channel->card->key,
-                            &channel->card->addresses, 0, 0, base_clock_ns(), &channel->attempt);
+    int error = oob_connect(tcp->oob, (uint32_t)channel->connection->rank, channel->card->key, &channel->card->addresses,
+                            channel->meet.attempt, 0, base_clock_ns(), &channel->attempt);
     if (error) tcp_lost(channel, base_error_detail());
 }
 
@@ -80,7 +107,15 @@ static void need_card(struct tcp_channel *channel)
 
 void tcp_open(struct tcp_channel *channel)
 {
-    if (channel->lost || meet_wanted(&channel->meet) != MEET_START) return;
+    struct tcp *tcp = channel->connection->pml->tcp;
+    channel->wanted = true;
+    if (channel->lost || channel->meet.state != MEET_IDLE || channel->retry_ns || channel->waits_for_room) return;
+    if (!tcp_room_to_open(tcp)) {
+        channel->waits_for_room = true;
+        tcp->unsettled++;
+        return;
+    }
+    (void)meet_wanted(&channel->meet);
     need_card(channel);
     if (channel->card) attempt(channel);
 }
@@ -106,25 +141,30 @@ static void card_came(struct tcp_channel *channel, int code, void *value, size_t
     if (channel->meet.state == MEET_OPENING && !channel->attempt) attempt(channel);
 }
 
+/* The peer has dropped it: it has one of its own under way, or no room. */
+static void dropped(struct tcp_channel *channel)
+{
+    tcp_socket_close(channel);
+    meet_ended(&channel->meet);
+    tcp_retry(channel, RETRY_NS / 2 + base_clock_ns() % RETRY_NS); /* not all at the same time */
+}
+
 void tcp_greeting(struct tcp_channel *channel)
 {
-    char got[sizeof greeting];
-    ssize_t bytes = recv(channel->fd, got, sizeof got, MSG_PEEK | MSG_DONTWAIT);
+    struct tcp_greeting got;
+    ssize_t bytes = recv(channel->fd, &got, sizeof got, MSG_PEEK | MSG_DONTWAIT);
     if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (bytes > 0 && bytes < (ssize_t)sizeof got && !memcmp(got, greeting, (size_t)bytes)) return;
     if (bytes <= 0) {
-        close_own(channel);
-        meet_dropped(&channel->meet);
-        if (!channel->retry_ns) channel->connection->pml->tcp->unsettled++;
-        channel->retry_ns = base_clock_ns() + RETRY_NS;
+        dropped(channel);
         return;
     }
-    if (memcmp(got, greeting, sizeof got)) {
+    if (bytes < (ssize_t)sizeof got) return; /* the rest wakes us again */
+    (void)!recv(channel->fd, &got, sizeof got, MSG_DONTWAIT);
+    if (memcmp(got.magic, magic, sizeof magic) || got.zero || got.name != channel->meet.name ||
+        !keep_resume(&channel->keep, got.come))
         tcp_lost(channel, "it does not greet as it should");
-        return;
-    }
-    (void)!recv(channel->fd, got, sizeof got, MSG_DONTWAIT);
-    if (meet_greeted(&channel->meet) == MEET_USE) use(channel);
+    else if (meet_greeted(&channel->meet, got.attempts) == MEET_USE)
+        use(channel);
 }
 
 /* ---- Events of the sockets that are not ours yet ---- */
@@ -145,42 +185,52 @@ static void asked_for_key(struct tcp *tcp, const struct oob_event *event)
 static void accepted(struct tcp *tcp, const struct oob_event *event)
 {
     struct tcp_channel *channel = tcp_channel_of(tcp, (int)event->peer);
-    if (channel && event->tag) {
+    if (channel && event->tag & TCP_TAG_LANE) {
         tcp_lane_accepted(channel, event->tag, event->fd);
         return;
     }
-    enum meet_action action = channel && !channel->lost ? meet_accepted(&channel->meet) : MEET_DROP;
-    if (action == MEET_DROP) {
+    bool talked = channel && meet_talks(&channel->meet);
+    if (!channel || channel->lost || event->tag > UINT32_MAX || !tcp_room_to_accept(channel) ||
+        meet_accepted(&channel->meet, (uint32_t)event->tag) == MEET_DROP) {
         close(event->fd);
         return;
     }
-    close_own(channel);
-    keep(channel, event->fd);
+    channel->broken = channel->broken || talked;
+    tcp_socket_close(channel);
+    tcp_pending(channel);
+    greet(channel, event->fd);
 }
 
 static void connected(struct tcp *tcp, const struct oob_event *event)
 {
     struct tcp_channel *channel = tcp_channel_of(tcp, (int)event->peer);
-    if (channel && event->tag) {
+    if (channel && event->tag & TCP_TAG_LANE) {
         if (!tcp_lane_connected(channel, event->id, event->fd)) close(event->fd);
         return;
     }
     if (channel && channel->attempt == event->id) channel->attempt = 0;
-    if (!channel || channel->lost || meet_connected(&channel->meet) == MEET_DROP) {
+    if (!channel || channel->lost || event->tag != channel->meet.attempt || meet_connected(&channel->meet) == MEET_DROP) {
         close(event->fd);
         return;
     }
-    channel->fd = event->fd;
-    tcp_watch(channel);
+    greet(channel, event->fd);
 }
 
+/* Who has a card out, and does not answer though its system does, is busy or has no room: it is asked again, as long as
+ * it takes. */
 static void failed(struct tcp *tcp, const struct oob_event *event)
 {
     struct tcp_channel *channel = tcp_channel_of(tcp, (int)event->peer);
-    if (channel && event->tag) tcp_lane_failed(channel, event->id, event->text);
-    if (!channel || event->tag || channel->attempt != event->id) return;
+    if (channel && event->tag & TCP_TAG_LANE) tcp_lane_failed(channel, event->id, event->text);
+    if (!channel || event->tag & TCP_TAG_LANE || channel->attempt != event->id) return;
     channel->attempt = 0;
-    tcp_lost(channel, event->text);
+    if (!event->busy) {
+        tcp_lost(channel, event->text);
+        return;
+    }
+    base_log(AREA_TCP, LOG_WARN, "rank %d takes no connection, and may be busy: waiting (%s)", channel->connection->rank, event->text);
+    meet_ended(&channel->meet);
+    tcp_retry(channel, 0);
 }
 
 static int take_events(struct tcp *tcp)
@@ -208,17 +258,18 @@ static void settle(struct tcp *tcp, struct tcp_channel *channel, uint64_t now)
         card_came(channel, code, value, bytes);
         base_free(AREA_BOOTSTRAP, value);
     }
-    if (channel->retry_ns && now >= channel->retry_ns) {
-        channel->retry_ns = 0;
-        tcp->unsettled--;
-        tcp_open(channel);
+    if ((channel->retry_ns && now >= channel->retry_ns) || channel->waits_for_room) {
+        tcp_retry_not(channel);
+        if (channel->broken || channel->wanted) tcp_open(channel);
     }
 }
 
 int tcp_open_poll(struct tcp *tcp, uint64_t now)
 {
+    if (tcp->crowded || tcp->unsettled) tcp_room_tick(tcp, now);
     if (tcp->unsettled)
         for (struct tcp_channel *channel = tcp->first; channel; channel = channel->next) settle(tcp, channel, now);
     oob_dispatch(tcp->oob, now);
+    if (unlikely(oob_was_short(tcp->oob))) tcp_room_short(tcp);
     return take_events(tcp);
 }

@@ -1,4 +1,5 @@
-/* stream.c - packets to and from a socket. What comes from a peer is checked before it is believed. */
+/* stream.c - packets to and from a socket. What comes from a peer is checked before it is believed. Bytes count as come
+ * once they are read: a socket that breaks leaves what was read, and the next goes on behind it. */
 #include "pml/tcp/tcp.h"
 
 #include <errno.h>
@@ -9,69 +10,82 @@
 #define HEADER sizeof(struct pml_packet)
 
 /* Words of packets travel in the packet; data that fits, too. What follows is counted in `pass`, which is free on a
- * socket. */
-static size_t follows(const struct pml_packet *packet)
+ * socket, beside what has come from the other side. */
+static uint32_t pass_of(const struct pml_packet *packet)
 {
     return atomic_load_explicit(&packet->pass, memory_order_relaxed);
 }
 
+static size_t follows(const struct pml_packet *packet)
+{
+    return pass_of(packet) & ((1U << TCP_FOLLOWS_BITS) - 1);
+}
+
+static void set_pass(struct tcp_channel *channel, struct pml_packet *packet, size_t bytes)
+{
+    uint32_t pass = (uint32_t)bytes | keep_code(channel->come) << TCP_FOLLOWS_BITS;
+    atomic_store_explicit(&packet->pass, pass, memory_order_relaxed);
+}
+
 /* ---- Out ---- */
 
-static void set_pending(struct tcp_channel *channel, bool pending)
+void tcp_pending(struct tcp_channel *channel)
 {
+    bool pending = !channel->lost && (channel->broken || (channel->fd >= 0 && keep_unsent(&channel->keep)));
+    if (pending == channel->pending) return;
+    channel->pending = pending;
     channel->connection->pml->tcp->pending += pending ? 1 : -1;
+}
+
+static void count_used(struct tcp_channel *channel)
+{
+    channel->used = channel->connection->pml->tcp->looks;
 }
 
 bool tcp_flush(struct tcp_channel *channel)
 {
-    if (channel->out_begin == channel->out_end) return true;
-    ssize_t sent = send(channel->fd, channel->out + channel->out_begin, channel->out_end - channel->out_begin,
-                        MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (!keep_unsent(&channel->keep)) return true;
+    if ((!meet_talks(&channel->meet) && channel->meet.state != MEET_LEAVING) || channel->lost) return false;
+    struct iovec piece[2];
+    struct msghdr message = {.msg_iov = piece, .msg_iovlen = (size_t)keep_next(&channel->keep, piece)};
+    ssize_t sent = sendmsg(channel->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno != EAGAIN && errno != EINTR) {
-        tcp_lost(channel, strerror(errno));
+        tcp_broke(channel, strerror(errno));
         return false;
     }
-    if (sent > 0) channel->out_begin += (size_t)sent;
-    if (channel->out_begin < channel->out_end) return false;
-    channel->out_begin = channel->out_end = 0;
-    set_pending(channel, false);
+    if (sent > 0) channel->keep.sent += (uint64_t)sent;
+    tcp_pending(channel);
     tcp_watch(channel);
+    if (keep_unsent(&channel->keep)) return false;
+    if (channel->meet.state == MEET_LEAVING) tcp_rest(channel);
     return true;
 }
 
-/* Keeps what did not go out, from byte `sent` on. */
-static bool keep_rest(struct tcp_channel *channel, const struct iovec *piece, int pieces, size_t sent)
+/* Everything is kept until the peer has it. */
+static void keep_all(struct tcp_channel *channel, const struct iovec *piece, int pieces, size_t sent)
 {
-    if (!channel->out) channel->out = base_alloc(AREA_TCP, TCP_OUT_BYTES);
-    if (!channel->out) {
-        tcp_lost(channel, "memory is short for what did not fit the socket");
-        return false;
-    }
-    for (int i = 0; i < pieces; i++) {
-        size_t skip = sent < piece[i].iov_len ? sent : piece[i].iov_len;
-        sent -= skip;
-        if (skip == piece[i].iov_len) continue;
-        memcpy(channel->out + channel->out_end, (const char *)piece[i].iov_base + skip, piece[i].iov_len - skip);
-        channel->out_end += piece[i].iov_len - skip;
-    }
-    set_pending(channel, true);
+    for (int i = 0; i < pieces; i++) keep_add(&channel->keep, piece[i].iov_base, piece[i].iov_len);
+    channel->keep.sent += sent;
+    channel->told = channel->come;
+    count_used(channel);
+    if (likely(!keep_unsent(&channel->keep))) return;
+    tcp_pending(channel);
     tcp_watch(channel);
-    return true;
 }
 
 bool tcp_send(struct tcp_channel *channel, const struct pml_packet *packet, const struct pml_payload *payload)
 {
     struct pml_packet header;
     size_t bytes = payload->first_bytes + payload->second_bytes;
-    if (unlikely(channel->meet.state != MEET_OPEN || channel->lost)) {
-        tcp_open(channel);
-        return false;
+    if (unlikely(channel->meet.state != MEET_OPEN || channel->lost || channel->said_bye)) {
+        if (!channel->said_bye) tcp_open(channel);
+        return channel->said_bye; /* nobody needs it any more */
     }
-    if (unlikely(channel->out_end) && !tcp_flush(channel)) return false;
+    if (unlikely(keep_unsent(&channel->keep)) && !tcp_flush(channel)) return false;
     memcpy((void *)&header, (const void *)packet, HEADER);
     struct iovec piece[3] = {{.iov_base = &header, .iov_len = HEADER}};
     int pieces = 1;
-    atomic_store_explicit(&header.pass, 0, memory_order_relaxed);
+    size_t behind = 0;
     bool fits = bytes <= PACKET_INLINE_MAX && (packet->kind == PROTOCOL_EAGER || packet->kind == PROTOCOL_ACTIVE);
     if (bytes && fits) {
         header.inline_bytes = (uint8_t)bytes;
@@ -79,7 +93,7 @@ bool tcp_send(struct tcp_channel *channel, const struct pml_packet *packet, cons
         if (payload->second_bytes) memcpy(header.u.data + payload->first_bytes, payload->second, payload->second_bytes);
     } else if (bytes) {
         header.inline_bytes = PACKET_HAS_PAYLOAD;
-        atomic_store_explicit(&header.pass, (uint32_t)bytes, memory_order_relaxed);
+        behind = bytes;
         if (payload->first_bytes)
             piece[pieces++] =
                 (struct iovec){.iov_base = (void *)(uintptr_t)payload->first, .iov_len = payload->first_bytes};
@@ -87,14 +101,32 @@ bool tcp_send(struct tcp_channel *channel, const struct pml_packet *packet, cons
             piece[pieces++] =
                 (struct iovec){.iov_base = (void *)(uintptr_t)payload->second, .iov_len = payload->second_bytes};
     }
-    size_t total = HEADER + follows(&header);
+    set_pass(channel, &header, behind);
+    if (unlikely(!keep_room(&channel->keep, HEADER + behind))) return false; /* until the peer acknowledges some */
     struct msghdr message = {.msg_iov = piece, .msg_iovlen = (size_t)pieces};
     ssize_t sent = sendmsg(channel->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0) {
-        if (errno != EAGAIN && errno != EINTR) tcp_lost(channel, strerror(errno));
+        if (errno != EAGAIN && errno != EINTR) tcp_broke(channel, strerror(errno));
         return false;
     }
-    return (size_t)sent == total || keep_rest(channel, piece, pieces, (size_t)sent);
+    keep_all(channel, piece, pieces, (size_t)sent);
+    return true;
+}
+
+bool tcp_say(struct tcp_channel *channel, enum tcp_own kind, uint64_t name)
+{
+    struct pml_packet packet = {
+        .kind = (uint8_t)kind, .inline_bytes = sizeof(uint64_t), .context = name, .u.word = {channel->come}};
+    set_pass(channel, &packet, 0);
+    if (!keep_grow(&channel->keep, HEADER, KEEP_MAX)) {
+        tcp_lost(channel, "it acknowledges nothing, or memory is short");
+        return false;
+    }
+    keep_add(&channel->keep, &packet, HEADER);
+    channel->told = channel->come;
+    tcp_pending(channel);
+    tcp_flush(channel);
+    return !channel->lost;
 }
 
 /* ---- In ---- */
@@ -124,6 +156,19 @@ static bool begin_stream(struct tcp_channel *channel, const struct pml_packet *p
     return true;
 }
 
+/* What the peer says about the connection. False: it breaks the rules. */
+static bool own_arrived(struct tcp_channel *channel, const struct pml_packet *packet)
+{
+    enum tcp_own kind = packet->kind;
+    if (kind == TCP_BYE) {
+        channel->heard_bye = true;
+        return true;
+    }
+    if (packet->inline_bytes != sizeof(uint64_t) || !keep_acknowledge(&channel->keep, packet->u.word[0])) return false;
+    if (kind != TCP_ACK) tcp_rest_arrived(channel, kind, packet->context);
+    return true;
+}
+
 /* Takes what is complete. Returns packets; -1: the peer breaks the rules. */
 static int take_packets(struct tcp_channel *channel)
 {
@@ -134,6 +179,7 @@ static int take_packets(struct tcp_channel *channel)
         const char *at = channel->in + channel->in_begin;
         memcpy((void *)&packet, at, HEADER);
         size_t bytes = follows(&packet);
+        if (unlikely(!keep_acknowledge_code(&channel->keep, pass_of(&packet) >> TCP_FOLLOWS_BITS))) return -1;
         if (packet.kind == PROTOCOL_DATA) {
             if (packet.inline_bytes != PACKET_HAS_PAYLOAD || !bytes || bytes > TCP_PIECE_MAX) return -1;
             channel->in_begin += HEADER;
@@ -147,12 +193,14 @@ static int take_packets(struct tcp_channel *channel)
         if (channel->in_end - channel->in_begin < HEADER + bytes) break;
         channel->in_begin += HEADER + bytes;
         events++;
-        if (packet.kind == TCP_BYE)
-            channel->heard_bye = true;
-        else if (bytes)
+        if (packet.kind >= TCP_BYE && packet.kind <= TCP_REST_NO) {
+            if (bytes || !own_arrived(channel, &packet)) return -1;
+            if (!channel->in) return events; /* it rests */
+        } else if (bytes) {
             pml_packet_arrived(connection->pml, connection, &packet, at + HEADER, bytes);
-        else
+        } else {
             pml_packet_arrived(connection->pml, connection, &packet, packet.u.data, packet.inline_bytes);
+        }
     }
     if (channel->in_begin == channel->in_end) {
         channel->in_begin = channel->in_end = 0;
@@ -164,14 +212,11 @@ static int take_packets(struct tcp_channel *channel)
     return events;
 }
 
-static void ended(struct tcp_channel *channel, const char *why)
+/* So that a peer that only sends can forget what has come. */
+static void acknowledge(struct tcp_channel *channel)
 {
-    if (!channel->heard_bye && !channel->said_bye) {
-        tcp_lost(channel, why);
-        return;
-    }
-    channel->heard_bye = true;
-    tcp_watch(channel); /* nothing more comes */
+    if (channel->come - channel->told >= TCP_ACKNOWLEDGE && channel->meet.state == MEET_OPEN && !channel->lost)
+        tcp_say(channel, TCP_ACK, 0);
 }
 
 int tcp_receive(struct tcp_channel *channel)
@@ -185,15 +230,23 @@ int tcp_receive(struct tcp_channel *channel)
                               : readv(channel->fd, piece, pieces);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
     if (got <= 0) {
-        ended(channel, got ? strerror(errno) : "it has closed the connection");
+        tcp_broke(channel, got ? strerror(errno) : "it has closed the connection");
         return 1;
     }
     size_t direct = (size_t)got < channel->left ? (size_t)got : channel->left;
+    channel->come += (uint64_t)got;
     channel->to += direct;
     channel->left -= direct;
     channel->in_end += (size_t)got - direct;
+    count_used(channel);
     if (channel->to && !channel->left) landed(channel);
     int events = take_packets(channel);
     if (events < 0) tcp_lost(channel, "what it sends makes no sense");
+    else if (channel->heard_bye && channel->fd >= 0) tcp_watch(channel); /* nothing more comes */
+    acknowledge(channel);
+    struct tcp_trouble *trouble = &channel->connection->pml->tcp->trouble;
+    if (unlikely(trouble->random) && channel->fd >= 0 && !channel->heard_bye &&
+        tcp_trouble_breaks(trouble, &channel->luck, channel->fd))
+        tcp_broke(channel, "as it was told to");
     return events > 0 ? events : 1;
 }

@@ -17,6 +17,8 @@
 #define OPEN_LOOK_NS UINT64_C(200000)
 /* How long the end waits for peers to say that they have all they need. */
 #define BYE_NS UINT64_C(1000000000)
+/* A connection that broke is opened again by both sides, by the higher rank if the lower one has not done so by then. */
+#define RETRY_NS UINT64_C(50000000)
 /* Between two tries to connect: two that are refused in a row tell that a peer is gone, which is to be known soon. */
 #define PAUSE_MOST_MS 300
 
@@ -25,11 +27,11 @@
 void tcp_watch(struct tcp_channel *channel)
 {
     struct tcp *tcp = channel->connection->pml->tcp;
-    bool out = channel->out_begin != channel->out_end;
-    struct epoll_event event = {.events = (channel->heard_bye ? 0u : EPOLLIN) | (out ? EPOLLOUT : 0u),
-                                .data.ptr = channel};
-    if (epoll_ctl(tcp->epoll, EPOLL_CTL_MOD, channel->fd, &event) && errno == ENOENT)
-        (void)epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, channel->fd, &event);
+    uint32_t wish = (channel->heard_bye ? 0u : EPOLLIN) | (keep_unsent(&channel->keep) ? EPOLLOUT : 0u) | EPOLLERR;
+    struct epoll_event event = {.events = wish, .data.ptr = channel};
+    if (wish == channel->watched || channel->fd < 0) return;
+    (void)epoll_ctl(tcp->epoll, channel->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, channel->fd, &event);
+    channel->watched = wish;
 }
 
 static bool add_oob(struct tcp *tcp)
@@ -87,6 +89,7 @@ int tcp_start(struct pml *pml)
         tcp_stop(pml);
         return error;
     }
+    tcp_room_start(tcp);
     if (!pml->rt->block) {
         pml->rt->block_arg = tcp;
         pml->rt->block = block;
@@ -94,28 +97,36 @@ int tcp_start(struct pml *pml)
     return NCCLX_SUCCESS;
 }
 
+/* Those at rest owe each other nothing; those that are about to open are opened, or the peer would miss us. */
+static bool has_said_bye(struct tcp_channel *channel)
+{
+    static const struct pml_packet bye = {.kind = TCP_BYE};
+    static const struct pml_payload none = {0};
+    enum meet_state state = channel->meet.state;
+    if (channel->lost) return true;
+    if (!meet_talks(&channel->meet)) return !channel->broken && (state == MEET_IDLE || state == MEET_OPENING);
+    channel->said_bye = channel->said_bye || tcp_send(channel, &bye, &none);
+    return channel->said_bye && tcp_flush(channel) && channel->heard_bye;
+}
+
 static bool all_said_bye(struct tcp *tcp)
 {
     bool all = true;
-    for (struct tcp_channel *channel = tcp->first; channel; channel = channel->next) {
-        if (channel->meet.state != MEET_OPEN || channel->lost) continue;
-        const struct pml_packet bye = {.kind = TCP_BYE};
-        const struct pml_payload none = {0};
-        channel->said_bye = channel->said_bye || tcp_send(channel, &bye, &none);
-        all = all && channel->said_bye && tcp_flush(channel) && channel->heard_bye;
-    }
+    for (struct tcp_channel *channel = tcp->first; channel; channel = channel->next) all = has_said_bye(channel) && all;
     return all;
 }
+
+static int look_at_all(struct tcp *tcp);
 
 /* A socket that is closed with something unread in it takes back what the peer has not read yet: so both say goodbye.
  */
 static void say_bye(struct tcp *tcp)
 {
     uint64_t until = base_clock_ns() + BYE_NS;
+    tcp->ending = true;
     while (!all_said_bye(tcp) && base_clock_ns() < until && !atomic_load(&tcp->pml->rt->aborting)) {
-        for (struct tcp_channel *channel = tcp->first; channel; channel = channel->next)
-            if (channel->meet.state == MEET_OPEN && !channel->lost) tcp_receive(channel);
-        block(tcp, 1000000);
+        look_at_all(tcp);
+        if (!all_said_bye(tcp)) block(tcp, 1000000);
     }
 }
 
@@ -132,7 +143,7 @@ void tcp_stop(struct pml *pml)
         bootstrap_fetch_leave(channel->fetch);
         base_free(AREA_TCP, channel->card);
         base_free(AREA_TCP, channel->in);
-        base_free(AREA_TCP, channel->out);
+        keep_release(&channel->keep);
         base_free(AREA_TCP, channel);
     }
     if (tcp->oob) oob_destroy(tcp->oob);
@@ -146,18 +157,27 @@ void tcp_lost(struct tcp_channel *channel, const char *why)
     struct tcp *tcp = channel->connection->pml->tcp;
     if (channel->lost) return;
     channel->lost = true;
-    if (channel->out_begin != channel->out_end) tcp->pending--;
-    channel->out_begin = channel->out_end = 0;
-    if (channel->retry_ns) tcp->unsettled--;
-    channel->retry_ns = 0;
-    if (channel->attempt) oob_cancel(tcp->oob, channel->attempt);
-    channel->attempt = 0;
-    if (channel->fd >= 0) close(channel->fd);
-    channel->fd = -1;
-    if (tcp->hot == channel) tcp->hot = NULL;
+    tcp_retry_not(channel);
+    tcp_socket_close(channel);
+    tcp_pending(channel);
     tcp_lanes_close(channel);
-    base_rt_peer_lost(tcp->pml->rt, channel->connection->rank, why);
+    if (!tcp->ending) base_rt_peer_lost(tcp->pml->rt, channel->connection->rank, why);
     lanes_lost(channel->connection);
+}
+
+void tcp_broke(struct tcp_channel *channel, const char *why)
+{
+    if (channel->lost) return;
+    if (channel->heard_bye) { /* and has ended */
+        tcp_lost(channel, why);
+        return;
+    }
+    base_log(AREA_TCP, LOG_INFO, "the connection to rank %d broke: %s", channel->connection->rank, why);
+    channel->broken = channel->broken || meet_talks(&channel->meet);
+    tcp_socket_close(channel);
+    meet_ended(&channel->meet);
+    tcp_pending(channel);
+    tcp_retry(channel, channel->meet.lower ? 0 : RETRY_NS);
 }
 
 /* ---- Connections ---- */
@@ -237,13 +257,13 @@ static int write_to(struct pml_connection *connection, const void *from, uint64_
 static int look_at_channel(struct tcp *tcp, struct tcp_channel *channel, uint32_t events)
 {
     if (channel->lost) return 0;
-    if (channel->meet.state == MEET_CONNECTED) {
+    if (channel->meet.state == MEET_CONNECTED || channel->meet.state == MEET_KEPT) {
         tcp_greeting(channel);
         return 1;
     }
-    if (channel->meet.state != MEET_OPEN) return 0;
     if (events & EPOLLOUT) tcp_flush(channel);
-    if (channel->lost || !(events & (EPOLLIN | EPOLLERR | EPOLLHUP))) return 0;
+    if (channel->meet.state == MEET_LEAVING && events & (EPOLLERR | EPOLLHUP)) tcp_rest(channel);
+    if (!meet_talks(&channel->meet) || channel->lost || !(events & (EPOLLIN | EPOLLERR | EPOLLHUP))) return 0;
     tcp->hot = channel;
     return tcp_receive(channel);
 }
@@ -268,12 +288,14 @@ static int look_at_all(struct tcp *tcp)
     struct epoll_event events[16];
     int found = 0, count = epoll_wait(tcp->epoll, events, 16, 0);
     bool strangers = false;
+    tcp->looks++;
     for (int i = 0; i < count; i++) {
         strangers = strangers || !events[i].data.ptr;
         found += look_at(tcp, &events[i]);
     }
+    if (unlikely(tcp->trim)) tcp_room_trim(tcp);
     uint64_t now = base_clock_ns();
-    if (!strangers && !(tcp->unsettled && now - tcp->looked_ns > OPEN_LOOK_NS) && now < oob_deadline(tcp->oob))
+    if (!strangers && !((tcp->unsettled || tcp->crowded) && now - tcp->looked_ns > OPEN_LOOK_NS) && now < oob_deadline(tcp->oob))
         return found;
     tcp->looked_ns = now;
     return found + tcp_open_poll(tcp, now);

@@ -2,11 +2,13 @@
  *
  * One authenticated connection a pair of processes, made on first use (meet.h, bootstrap/oob), carries packets: their 64
  * bytes, in host order, followed by their payload. It is the control lane; large data and puts go over sockets of their
- * own (lane.h). */
+ * own (lane.h). Its socket may break, and is replaced: what was lost with it is sent again (keep.h). While it is not used
+ * it may rest, without a socket, when descriptors are short (room.c). */
 #ifndef PML_TCP_TCP_H
 #define PML_TCP_TCP_H
 
 #include "pml/lanes/lanes.h"
+#include "pml/tcp/keep.h"
 #include "pml/tcp/meet.h"
 #include "pml/tcp/trouble.h"
 
@@ -14,12 +16,33 @@
 #include "bootstrap/oob/oob.h"
 
 #define TCP_CARD_KEY "ncclx.tcp"
-#define TCP_CARD_VERSION 2
+#define TCP_CARD_VERSION 3
 #define TCP_PAYLOAD_MAX ((size_t)65536) /* of a packet that is taken whole */
 #define TCP_PIECE_MAX ((size_t)262144)  /* of a stream: goes into the receive's buffer as it comes */
 #define TCP_IN_BYTES (2 * sizeof(struct pml_packet) + TCP_PAYLOAD_MAX)
-#define TCP_OUT_BYTES (sizeof(struct pml_packet) + TCP_PIECE_MAX)
-#define TCP_BYE (PROTOCOL_KINDS + 1) /* in a packet's kind: its sender ends, and says no more */
+#define TCP_ACKNOWLEDGE ((size_t)131072) /* bytes that have come and of which the other direction has not told yet */
+#define TCP_TAG_LANE (UINT64_C(1) << 63) /* tags of connections: a lane's; else the number of the attempt */
+
+/* In a packet's kind, for the connection itself. */
+enum tcp_own {
+    TCP_BYE = PROTOCOL_KINDS + 1, /* its sender ends, and says no more */
+    TCP_ACK,                      /* 0 bytes that have come */
+    TCP_REST,                     /* context: name of the socket; 0 bytes that have come. May it rest? */
+    TCP_REST_YES,                 /* alike */
+    TCP_REST_NO
+};
+
+/* The lowest bits of `pass` tell how much payload follows, the others what has come (keep_code). */
+#define TCP_FOLLOWS_BITS 19
+_Static_assert(TCP_PIECE_MAX < 1U << TCP_FOLLOWS_BITS && TCP_FOLLOWS_BITS + KEEP_CODE_BITS == 32, "both fit");
+
+/* The first on a socket, from both sides. */
+struct tcp_greeting {
+    char magic[8];
+    uint32_t attempts, zero; /* of its sender's */
+    uint64_t name;           /* of the socket */
+    uint64_t come;           /* bytes of the stream, on earlier sockets */
+};
 #define TCP_ASKERS 4                 /* incoming handshakes that wait for a peer's key */
 
 /* What a rank tells others about where it is. */
@@ -47,16 +70,23 @@ struct tcp_channel {
     unsigned asker_count;
     uint64_t attempt;  /* of ours, at oob; 0: none */
     uint64_t retry_ns; /* when to make another; 0: no need */
-    int fd;            /* in use; or ours that waits for a greeting; -1: none */
+    int fd;            /* in use, or waits for a greeting; -1: none */
     bool said_bye, heard_bye, lost;
+    bool broken;         /* its socket was lost, and no other has taken its place yet */
+    bool waits_for_room; /* to open one */
+    bool wanted;         /* something is to be sent, or heard */
+    uint64_t refused_ns; /* when the peer said last that it may not rest */
+    unsigned used;       /* tcp->looks when it was last */
+    struct tcp_bad_luck luck;
     char *in; /* what has come and is not taken yet: [in_begin, in_end) of TCP_IN_BYTES */
     size_t in_begin, in_end;
     char *to; /* where `left` more bytes of a stream go */
     size_t left;
     struct pml_request *receive; /* complete when they are there; null: more pieces follow */
-    char *out;                   /* the rest of a packet that did not fit the socket */
-    size_t out_begin, out_end;
-    bool watching_out; /* for room in the socket */
+    struct keep keep;            /* what was sent */
+    uint64_t come, told;         /* bytes from the peer, and so many as it knows */
+    bool pending;                /* something waits for room in the socket, or for a socket */
+    uint32_t watched;            /* what epoll looks for; 0: not told yet */
     struct tcp_lanes *lanes; /* null: none was ever used */
     uint64_t to_ring;        /* lanes of ours with something to send */
 };
@@ -70,8 +100,14 @@ struct tcp {
     struct tcp_out *hot_out;
     struct tcp_in *hot_in;
     unsigned idle_out, idle_in; /* looks at them that found nothing */
-    int unsettled;             /* channels that wait for a card, or for a retry */
-    int pending;               /* channels with a rest in `out` */
+    int unsettled;             /* channels that wait for a card, for a retry, or for room */
+    int pending;               /* channels of which something waits for room in a socket, or for a socket */
+    unsigned most;             /* channels with a socket; 0: as many as there are ranks */
+    bool crowded;              /* some should rest */
+    bool sent_away;            /* a peer was, for want of room */
+    bool trim;                 /* some rest, and hold memory of lanes */
+    bool ending;
+    unsigned looks;            /* at all sockets */
     struct tcp_trouble trouble;
     unsigned turn;
     uint64_t looked_ns;
@@ -82,6 +118,10 @@ int tcp_start(struct pml *pml);
 void tcp_stop(struct pml *pml);
 /* The peer is gone, or breaks the rules of the wire. */
 void tcp_lost(struct tcp_channel *channel, const char *why);
+/* Its socket has ended, and the peer may be there. */
+void tcp_broke(struct tcp_channel *channel, const char *why);
+/* Something waits to be sent, or does not. */
+void tcp_pending(struct tcp_channel *channel);
 void tcp_watch(struct tcp_channel *channel);
 
 /* card.c */
@@ -94,6 +134,11 @@ struct tcp_channel *tcp_channel_of(struct tcp *tcp, int rank);
 void tcp_open(struct tcp_channel *channel);
 /* The first bytes on a connection that we have opened, or its end. */
 void tcp_greeting(struct tcp_channel *channel);
+/* Its socket, our attempt, or none. */
+void tcp_socket_close(struct tcp_channel *channel);
+/* Once it is idle: again, after so long. */
+void tcp_retry(struct tcp_channel *channel, uint64_t ns);
+void tcp_retry_not(struct tcp_channel *channel);
 /* One look at what is under way. Returns events. */
 int tcp_open_poll(struct tcp *tcp, uint64_t now);
 
@@ -109,12 +154,33 @@ void tcp_lane_failed(struct tcp_channel *channel, uint64_t attempt, const char *
 int tcp_out_look(struct tcp_out *lane, bool room);
 int tcp_in_look(struct tcp_in *lane, bool room);
 void tcp_lanes_close(struct tcp_channel *channel);
+/* To a peer: of a quarter of the descriptors that this process may have, were all peers to be written to. */
+unsigned tcp_lanes_most(uint64_t descriptors, unsigned peers);
 void tcp_lanes_free(struct tcp_channel *channel);
+/* Memory of lanes that are closed. */
+void tcp_lanes_trim(struct tcp_channel *channel);
 
 /* stream.c: bytes */
 int tcp_receive(struct tcp_channel *channel);
 /* What did not fit before. True: all is out. */
 bool tcp_flush(struct tcp_channel *channel);
 bool tcp_send(struct tcp_channel *channel, const struct pml_packet *packet, const struct pml_payload *payload);
+/* For the connection itself: goes out in its turn. False: the connection has ended. */
+bool tcp_say(struct tcp_channel *channel, enum tcp_own kind, uint64_t name);
+
+/* room.c: descriptors */
+void tcp_room_start(struct tcp *tcp);
+/* May this process open one more? And take one that a peer has opened? If not, others are asked to rest. */
+bool tcp_room_to_open(struct tcp *tcp);
+bool tcp_room_to_accept(struct tcp_channel *channel);
+/* REST, REST_YES and REST_NO have come. */
+void tcp_rest_arrived(struct tcp_channel *channel, enum tcp_own kind, uint64_t name);
+/* Its last word is out: it rests. */
+void tcp_rest(struct tcp_channel *channel);
+/* Gives back memory that those at rest do not need: not while events may lead to it. */
+void tcp_room_trim(struct tcp *tcp);
+/* Descriptors have run out: others of this process have taken some. */
+void tcp_room_short(struct tcp *tcp);
+void tcp_room_tick(struct tcp *tcp, uint64_t now);
 
 #endif

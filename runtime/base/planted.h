@@ -95,6 +95,17 @@ enum planted_bug {
     /* who opens a connection: pml/tcp/meet */
     BUG_MEET_BOTH_KEPT,    /* each side keeps the connection that the other has opened */
     BUG_MEET_BOTH_DROPPED, /* each side drops it */
+    BUG_MEET_LATE_KEPT,    /* an attempt that was given up is found late, and kept */
+    BUG_MEET_OLD_QUESTION, /* a question whether a socket may rest is taken to be about a later one */
+    BUG_MEET_OLD_ANSWER,   /* alike, an answer */
+    BUG_MEET_BOTH_ANSWER,  /* both ask, and both answer */
+    BUG_MEET_SENDS_RESTING, /* (simulator) who has asked goes on sending, and who has agreed closes */
+    /* what is sent again on the next socket: pml/tcp/keep */
+    BUG_KEEP_ALL_AGAIN,          /* also what has come */
+    BUG_KEEP_NOTHING_AGAIN,      /* what was lost with a socket stays lost */
+    BUG_KEEP_ACKNOWLEDGED_EARLY, /* a unit counts before the last of its bytes has come */
+    BUG_KEEP_OLD_CODE,           /* what a packet that is sent again says of the other direction is taken to be new */
+    BUG_KEEP_NO_FENCE,           /* (simulator) an old socket is read after it was told what has come */
     /* lanes: pml/dqplb */
     BUG_DQPLB_NO_MARKER,           /* a notice without markers on the lanes that carried plain writes */
     BUG_DQPLB_MARKER_OF_OTHERS,    /* an immediate of another put serves as a marker, and is not waited for */

@@ -90,6 +90,8 @@ static void connect_peer(struct pml *pml, struct tcp *tcp)
     channel->connection = connection;
     tcp->first = channel; /* ends with it, as pml ends */
     channel->meet.state = MEET_OPEN;
+    channel->meet.attempt = 1;
+    channel->fetch = (struct bootstrap_fetch *)tcp; /* its card never comes: it is not opened again */
     channel->fd = make_pair(&control);
     channel->in = base_alloc(AREA_TCP, TCP_IN_BYTES);
     if (!channel->in) abort();
@@ -136,9 +138,10 @@ static void say_frame(const struct record *record)
 static void say_packet(const struct record *record)
 {
     const uint64_t names[] = {receive, send_name, get_key, record->y};
-    struct pml_packet packet = {.kind = record->b & 0x80 ? record->b % 20 : PROTOCOL_LANES,
+    bool own = record->c & 0x20;
+    struct pml_packet packet = {.kind = own ? TCP_BYE + record->b % 6 : record->b & 0x80 ? record->b % 20 : PROTOCOL_LANES,
                                 .count = record->a % 16,
-                                .inline_bytes = 40,
+                                .inline_bytes = own ? 8 : 40,
                                 .context = names[record->b % 4],
                                 .source = 1,
                                 .tag = record->c % 4,
@@ -150,7 +153,8 @@ static void say_packet(const struct record *record)
     if (record->b >> 2 & 1 && packet.kind != PROTOCOL_LANES) packet.context = 4;
     if (packet.count == LANES_REPORT && packet.kind == PROTOCOL_LANES) bytes = record->c & 0x40 ? record->bytes % 5000 : 512;
     if (bytes) packet.inline_bytes = PACKET_HAS_PAYLOAD;
-    packet.pass = bytes;
+    if (own) packet.context = channel->meet.name;
+    packet.pass = bytes | (record->a & 0x80 ? (record->bytes & 7) << TCP_FOLLOWS_BITS : 0);
     say(control, &packet, sizeof packet);
     if (bytes) say(control, payload, bytes < sizeof payload ? bytes : sizeof payload);
 }
@@ -164,9 +168,34 @@ static void say_ack(const struct record *record)
     say(lane_out[record->a % LANES], &ack, sizeof ack);
 }
 
+/* The socket breaks; on the next the peer greets as it likes. */
+static void break_off(const struct record *record)
+{
+    struct tcp_greeting greeting = {.magic = "ncclx\0\0\2", .attempts = record->a, .name = 2, .come = channel->keep.acked};
+    if (channel->lost) return;
+    tcp_broke(channel, "the test says so");
+    if (channel->lost || channel->meet.state != MEET_IDLE) return;
+    channel->meet.state = record->b & 1 ? MEET_KEPT : MEET_CONNECTED;
+    channel->meet.name = greeting.name;
+    channel->fd = make_pair(&control);
+    if (!channel->in) channel->in = base_alloc(AREA_TCP, TCP_IN_BYTES);
+    if (!channel->in) abort();
+    if (record->b & 2) greeting.come += record->bytes;
+    if (record->b & 4) greeting.name = record->x;
+    if (record->b & 8) greeting.magic[record->c % 8]++;
+    say(control, &greeting, record->b & 16 ? record->c % sizeof greeting : sizeof greeting);
+    tcp_greeting(channel);
+}
+
+static void ask_for_rest(void)
+{
+    if (channel->lost || meet_rest(&channel->meet) != MEET_ASK) return;
+    tcp_say(channel, TCP_REST, channel->meet.name);
+}
+
 static void step(const struct record *record)
 {
-    switch (record->what % 6) {
+    switch (record->what % 8) {
     case 0:
     case 1:
         say_frame(record);
@@ -179,6 +208,12 @@ static void step(const struct record *record)
         break;
     case 4:
         accept_lane(record->a % LANES, record->b % 4);
+        break;
+    case 6:
+        break_off(record);
+        break;
+    case 7:
+        ask_for_rest();
         break;
     case 5:
         say(record->b & 1 ? lane_in[record->a % LANES] : record->b & 2 ? control : lane_out[record->a % LANES], record,
@@ -195,7 +230,7 @@ static void empty(int fd)
 
 static void look(void)
 {
-    if (!channel->lost) tcp_receive(channel);
+    if (meet_talks(&channel->meet) && !channel->lost) tcp_receive(channel);
     for (unsigned i = 0; i < LANES && channel->lanes; i++) {
         if (channel->lanes->in[i]) tcp_in_look(channel->lanes->in[i], true);
         if (channel->lanes->out[i]) tcp_out_look(channel->lanes->out[i], true);
@@ -249,7 +284,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct tcp *tcp = base_calloc(AREA_TCP, 1, sizeof *tcp);
     struct pml_order *order;
     if (!tcp) abort();
-    if (bytes && data[0] == '2') parse_card(data, bytes);
+    if (bytes && data[0] == '3') parse_card(data, bytes);
     memset(window, 0x5a, sizeof window);
     memset(buffer, 0x5a, sizeof buffer);
     memset(got, 0x5a, sizeof got);
@@ -273,6 +308,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     check_margins(buffer);
     check_margins(got);
     tcp_lost(channel, "the end of the test");
+    channel->fetch = NULL;
     pml_order_leave(order);
     if (control >= 0) close(control);
     for (unsigned i = 0; i < LANES; i++) {

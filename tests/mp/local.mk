@@ -2,6 +2,10 @@
 
 MP_LIBS = libncclx.la
 
+mp_programs += tests/mp/absent
+tests_mp_absent_SOURCES = tests/mp/absent.c tests/mp/check.h
+tests_mp_absent_LDADD = $(MP_LIBS)
+
 mp_programs += tests/mp/check
 tests_mp_check_SOURCES = tests/mp/check.c tests/mp/check.h
 tests_mp_check_LDADD = $(MP_LIBS)
@@ -16,6 +20,10 @@ tests_mp_grid_LDADD = $(MP_LIBS)
 mp_programs += tests/mp/comm
 tests_mp_comm_SOURCES = tests/mp/comm.c tests/mp/check.h
 tests_mp_comm_LDADD = $(MP_LIBS)
+
+mp_programs += tests/mp/crowd
+tests_mp_crowd_SOURCES = tests/mp/crowd.c tests/mp/check.h
+tests_mp_crowd_LDADD = $(MP_LIBS)
 
 mp_programs += tests/mp/death
 tests_mp_death_SOURCES = tests/mp/death.c tests/mp/check.h

@@ -66,8 +66,9 @@ tests_sim_oob_CPPFLAGS = $(SIM_CPPFLAGS)
 tests_sim_oob_LDADD = $(CORE_LIBS)
 
 sim_tests += tests/sim/meet
-tests_sim_meet_SOURCES = tests/sim/meet.c pml/tcp/meet.h $(SIM_ENGINE)
+tests_sim_meet_SOURCES = tests/sim/meet.c pml/tcp/keep.c pml/tcp/keep.h pml/tcp/meet.h $(SIM_ENGINE)
 tests_sim_meet_CPPFLAGS = $(SIM_CPPFLAGS)
+tests_sim_meet_LDADD = $(CORE_LIBS)
 
 sim_tests += tests/sim/copy
 tests_sim_copy_SOURCES = tests/sim/copy.c pml/copy.h $(SIM_ENGINE)
