@@ -62,6 +62,7 @@ static void greet(struct tcp_channel *channel, int fd)
     channel->fd = fd;
     channel->watched = 0;
     channel->told = channel->come;
+    channel->untold = 0;
     tcp_trouble_begin_control(&tcp->trouble, &channel->luck);
     if (!channel->in) channel->in = base_alloc(AREA_TCP, TCP_IN_BYTES);
     if (!channel->in)

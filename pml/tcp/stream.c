@@ -67,6 +67,7 @@ static void keep_all(struct tcp_channel *channel, const struct iovec *piece, int
     for (int i = 0; i < pieces; i++) keep_add(&channel->keep, piece[i].iov_base, piece[i].iov_len);
     channel->keep.sent += sent;
     channel->told = channel->come;
+    channel->untold = 0;
     count_used(channel);
     if (likely(!keep_unsent(&channel->keep))) return;
     tcp_pending(channel);
@@ -124,6 +125,7 @@ bool tcp_say(struct tcp_channel *channel, enum tcp_own kind, uint64_t name)
     }
     keep_add(&channel->keep, &packet, HEADER);
     channel->told = channel->come;
+    channel->untold = 0;
     tcp_pending(channel);
     tcp_flush(channel);
     return !channel->lost;
@@ -215,8 +217,8 @@ static int take_packets(struct tcp_channel *channel)
 /* So that a peer that only sends can forget what has come. */
 static void acknowledge(struct tcp_channel *channel)
 {
-    if (channel->come - channel->told >= TCP_ACKNOWLEDGE && channel->meet.state == MEET_OPEN && !channel->lost)
-        tcp_say(channel, TCP_ACK, 0);
+    bool due = channel->untold >= TCP_ACKNOWLEDGE_PACKETS || channel->come - channel->told >= TCP_ACKNOWLEDGE;
+    if (unlikely(due) && channel->meet.state == MEET_OPEN && !channel->lost) tcp_say(channel, TCP_ACK, 0);
 }
 
 int tcp_receive(struct tcp_channel *channel)
@@ -243,6 +245,7 @@ int tcp_receive(struct tcp_channel *channel)
     int events = take_packets(channel);
     if (events < 0) tcp_lost(channel, "what it sends makes no sense");
     else if (channel->heard_bye && channel->fd >= 0) tcp_watch(channel); /* nothing more comes */
+    channel->untold += events > 0 ? (unsigned)events : 0;
     acknowledge(channel);
     struct tcp_trouble *trouble = &channel->connection->pml->tcp->trouble;
     if (unlikely(trouble->random) && channel->fd >= 0 && !channel->heard_bye &&

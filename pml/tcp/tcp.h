@@ -20,7 +20,9 @@
 #define TCP_PAYLOAD_MAX ((size_t)65536) /* of a packet that is taken whole */
 #define TCP_PIECE_MAX ((size_t)262144)  /* of a stream: goes into the receive's buffer as it comes */
 #define TCP_IN_BYTES (2 * sizeof(struct pml_packet) + TCP_PAYLOAD_MAX)
-#define TCP_ACKNOWLEDGE ((size_t)131072) /* bytes that have come and of which the other direction has not told yet */
+/* So much has come, and the other direction has not told of it: bytes, and packets, which keep the peer's memory small. */
+#define TCP_ACKNOWLEDGE ((size_t)131072)
+#define TCP_ACKNOWLEDGE_PACKETS 64
 #define TCP_TAG_LANE (UINT64_C(1) << 63) /* tags of connections: a lane's; else the number of the attempt */
 
 /* In a packet's kind, for the connection itself. */
@@ -85,6 +87,7 @@ struct tcp_channel {
     struct pml_request *receive; /* complete when they are there; null: more pieces follow */
     struct keep keep;            /* what was sent */
     uint64_t come, told;         /* bytes from the peer, and so many as it knows */
+    unsigned untold;             /* packets among these */
     bool pending;                /* something waits for room in the socket, or for a socket */
     uint32_t watched;            /* what epoll looks for; 0: not told yet */
     struct tcp_lanes *lanes; /* null: none was ever used */

@@ -91,7 +91,10 @@ static void connect_peer(struct pml *pml, struct tcp *tcp)
     tcp->first = channel; /* ends with it, as pml ends */
     channel->meet.state = MEET_OPEN;
     channel->meet.attempt = 1;
-    channel->fetch = (struct bootstrap_fetch *)tcp; /* its card never comes: it is not opened again */
+    channel->card = base_calloc(AREA_TCP, 1, sizeof *channel->card);
+    if (!channel->card) abort();
+    channel->card->offer = lanes_offer;
+    tcp->most = 1; /* which leaves none for attempts of ours: there is nothing to connect to */
     channel->fd = make_pair(&control);
     channel->in = base_alloc(AREA_TCP, TCP_IN_BYTES);
     if (!channel->in) abort();
@@ -308,7 +311,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     check_margins(buffer);
     check_margins(got);
     tcp_lost(channel, "the end of the test");
-    channel->fetch = NULL;
     pml_order_leave(order);
     if (control >= 0) close(control);
     for (unsigned i = 0; i < LANES; i++) {
