@@ -47,8 +47,8 @@ static int check_launch(const struct daemon *daemon, const struct message_launch
 int daemon_tell_server(struct daemon_job *job)
 {
     struct daemon *daemon = job->daemon;
-    char segment[128];
-    int code = make_segment(job, segment, sizeof segment);
+    char segment[128] = "";
+    int code = job->rank_count ? make_segment(job, segment, sizeof segment) : NCCLX_SUCCESS;
     if (code) return code;
     if (job == daemon->jobs) return daemon_start_server(daemon, &job->launch, segment);
     return server_add(daemon->server, &job->launch, segment);

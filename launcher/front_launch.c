@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define LAUNCH_FILES_PER_RANK 3 /* two pipes and the PMIx connection; one more when all read standard input */
-#define LAUNCH_FILES_SPARE 48   /* the daemon's own, and PMIx' */
+#define LAUNCH_FILES_SPARE 48   /* the daemon's own, and PMIx'; one more for the memory of each further job */
 
 extern char **environ;
 
@@ -45,7 +45,7 @@ static int check_node(const struct front *front, const struct front_node *place,
     int below = tree_child_count(&front->order.tree.shape, (int)(place - front->places));
     bool starts = front->order.tree.start == TREE_START_EACH;
     int link = 1 + (starts ? agents_descriptors(below, place->file_limit) : 0);
-    long files = (long)ranks * each + (long)below * link + LAUNCH_FILES_SPARE;
+    long files = (long)ranks * each + (long)below * link + jobs_count(front->jobs) + LAUNCH_FILES_SPARE;
     if (files > place->file_limit)
         return base_error(
             NCCLX_ERR_LIMIT,

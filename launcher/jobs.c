@@ -114,6 +114,11 @@ struct job *jobs_first(const struct jobs *jobs)
     return jobs->first;
 }
 
+int jobs_count(const struct jobs *jobs)
+{
+    return jobs->count;
+}
+
 int jobs_left(const struct jobs *jobs)
 {
     return jobs->left;

@@ -60,6 +60,7 @@ struct job *jobs_of(const struct jobs *jobs, int number);
 struct job *jobs_find(const struct jobs *jobs, int first);
 /* All there are, from the first on. */
 struct job *jobs_first(const struct jobs *jobs);
+int jobs_count(const struct jobs *jobs);
 int jobs_left(const struct jobs *jobs); /* ranks of all jobs that have not ended */
 bool jobs_runs(const struct job *job, int number);
 bool jobs_has_ended(const struct job *job, int number);

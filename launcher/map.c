@@ -322,8 +322,8 @@ static int check_counts(const struct map_request *request, const struct map_node
     if (ranks > room && !request->oversubscribe)
         return base_error(
             NCCLX_ERR_ARG,
-            "%ld ranks do not fit into %ld slot%s; leave --no-oversubscribe out, or give slots with --host NAME:SLOTS",
-            ranks, room, room == 1 ? "" : "s");
+            "%ld rank%s not fit into %ld slot%s; leave --no-oversubscribe out, or give slots with --host NAME:SLOTS",
+            ranks, ranks == 1 ? " does" : "s do", room, room == 1 ? "" : "s");
     *total = (int)ranks;
     return NCCLX_SUCCESS;
 }

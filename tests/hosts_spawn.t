@@ -39,11 +39,12 @@ ranks_of() { processes "$1" -x "$2" | comm -23 - "$cluster/$1/own-processes" | h
 inner() { local pid; for pid in $(processes "$1" -x ncclxd); do pgrep -P "$pid" -x ncclxd; done | head -1; }
 
 busy=(--map-by node -n 4 sh -c "echo ready; exec $spawn many 1000 4 true")
-for after in 0.1 0.33 0.7; do
+for after in 0.1 ${NCCLX_TEST_LONG:+0.33 0.7}; do
     hit "the parent, $after s after its first spawn" 137 "rank 0 on h1 .*killed by signal 9" $after ranks_of h1 spawn -- "${busy[@]}"
     hit "a daemon, $after s after the first spawn" 1 "ncclxd on h3 was killed by signal 9" $after inner h3 -- "${busy[@]}"
     hit "a daemon below another, $after s after the first spawn" 1 "ncclxd on h4 was killed by signal 9" $after inner h4 -- "${busy[@]}"
 done
+hit "a daemon above another, 0.4 s after the first spawn" 1 "ncclxd on h2 was killed by signal 9" 0.4 inner h2 -- "${busy[@]}"
 held=(--map-by node -n 4 "$spawn" hold 6 sleep 100)
 hit "a spawned rank" 137 "rank [0-9] of ncclx-[^ ]*[.]1 on h4 .*killed by signal 9" 0.5 ranks_of h4 sleep -- "${held[@]}"
 hit "a daemon with spawned ranks only" 1 "ncclxd on h4 was killed by signal 9" 0.5 inner h4 -- -n 1 "$spawn" hold 8 sleep 100

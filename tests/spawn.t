@@ -17,7 +17,9 @@ lines() { grep -c "$1" <<<"$out"; }
 
 # ---- What a rank gets -------------------------------------------------------------------------------------------------------
 
-for n in 1 3 7 16; do
+counts="1 3 7 16"
+is_sanitized && counts="3 16"
+for n in $counts; do
     both "$n ranks have a world of their own" 0 run $n "$hello"
     is "all of them" $n "$(lines "hello from rank [0-9]* of $n on")"
 done
@@ -80,6 +82,8 @@ like "and the user hears of it" "ncclxrun: rank 0 on .*: PMIx_Spawn: cannot run 
 both "a file that is no program, too" 0 refused "APPLICATION NOT EXECUTABLE" 2 /etc/passwd + run 2 true
 job "more ranks than slots, when that is forbidden" 0 --no-oversubscribe -H localhost:3 -n 2 "$spawn" \
     refused "INSUFFICIENT RESOURCES" 2 true + run 1 true
+job "requests without end" 0 --quiet -n 2 "$spawn" flood 300 true
+like "are bounded, and answered" "^(2[0-9][0-9]|300) jobs$" "$out"
 job "requests that make no sense" 0 -n 2 "$spawn" hostile
 
 both "a spawned rank that fails ends everything" 3 hold 3 sh -c '[ $PMIX_RANK = 1 ] && exit 3; sleep 100'
@@ -113,8 +117,12 @@ held_after() {
     kill %%; wait %% 2>/dev/null
 }
 new_mark
-few=$(held_after 2); many=$(held_after 20)
-is "20 jobs leave as much as 2: descriptors, files" "$few" "$many"
-nothing_left "and nothing in the end"
+if is_sanitized; then
+    skip "20 jobs leave as much as 2" "the other build shows it"
+else
+    few=$(held_after 2); many=$(held_after 20)
+    is "20 jobs leave as much as 2: descriptors, files" "$few" "$many"
+    nothing_left "and nothing in the end"
+fi
 
 done_testing

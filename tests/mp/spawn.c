@@ -10,6 +10,7 @@
  *   spawn meet N                          N ranks of this program: names, keys, connect and disconnect, twice
  *   spawn pair                            two programs of one job, each with variables and a directory of its own
  *   spawn nest DEPTH N                    each job's rank 0 spawns the next
+ *   spawn flood TIMES PROGRAM...          asks TIMES for one rank of it, without waiting; each is answered
  *   spawn hostile                         requests that make no sense, each refused
  *
  * Several actions follow one another with "+" between them.
@@ -326,6 +327,29 @@ static void hostile(void)
     fence();
 }
 
+static atomic_int answers, jobs;
+
+static void on_flood(pmix_status_t status, char job[], void *arg)
+{
+    (void)job, (void)arg;
+    if (status == PMIX_SUCCESS) atomic_fetch_add(&jobs, 1);
+    atomic_fetch_add(&answers, 1);
+}
+
+static void flood(int times, char **words)
+{
+    pmix_app_t app;
+    if (self.rank == 0) {
+        fill_app(&app, 1, words);
+        for (int i = 0; i < times; i++)
+            expect("asking", PMIX_SUCCESS, PMIx_Spawn_nb(NULL, 0, &app, 1, on_flood, NULL));
+        for (int i = 0; i < SECONDS * 1000 && atomic_load(&answers) < times; i++) usleep(1000);
+        if (atomic_load(&answers) != times) fail("all are answered", PMIX_ERR_TIMEOUT);
+        printf("%d jobs\n", atomic_load(&jobs));
+    }
+    fence();
+}
+
 static int act(int argc, char **argv)
 {
     const char *action = argv[0];
@@ -345,6 +369,8 @@ static int act(int argc, char **argv)
         with(argv[1], argv[2], atoi(argv[3]), argv + 4);
     else if (!strcmp(action, "meet") && argc > 1)
         meet(atoi(argv[1]));
+    else if (!strcmp(action, "flood") && argc > 2)
+        flood(atoi(argv[1]), argv + 2);
     else if (!strcmp(action, "pair"))
         pair();
     else if (!strcmp(action, "nest") && argc > 2)
