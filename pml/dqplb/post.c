@@ -127,9 +127,8 @@ static bool post_large(struct dqplb_sender *sender, struct dqplb_action *action)
     for (unsigned i = 0; i < sender->terms.lanes; i++) {
         unsigned index = (sender->turn + i) % sender->terms.lanes;
         const struct dqplb_lane *lane = &sender->lane[index];
-        if (!(sender->data & lane_bit(index)) || lane->segments >= sender->limits.outstanding ||
-            !lane_has_room(sender, lane))
-            continue;
+        bool full = lane->segments >= sender->limits.outstanding && !PLANTED_BUG(BUG_DQPLB_LANE_OVERFILLED);
+        if (!(sender->data & lane_bit(index)) || full || !lane_has_room(sender, lane)) continue;
         for (struct dqplb_put **at = &sender->large.first; *at; at = &(*at)->next) {
             if (!may_post(sender, *at, index)) continue;
             sender->turn = (index + 1) % sender->terms.lanes;

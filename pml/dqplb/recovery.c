@@ -8,6 +8,16 @@ bool dqplb_lane_may_open(const struct dqplb_sender *sender, unsigned index)
     return lane->state == DQPLB_LANE_DOWN || (lane->state == DQPLB_LANE_MOVING && lane->heir == DQPLB_MAX_LANES);
 }
 
+bool dqplb_has_hope(const struct dqplb_sender *sender, uint64_t gone)
+{
+    for (unsigned i = 0; i < sender->terms.lanes; i++) {
+        bool may = PLANTED_BUG(BUG_DQPLB_HOPES_IN_VAIN) || dqplb_lane_may_open(sender, i);
+        enum dqplb_lane_state state = sender->lane[i].state;
+        if (state == DQPLB_LANE_UP || state == DQPLB_LANE_FAILED || (may && !(gone & lane_bit(i)))) return true;
+    }
+    return false;
+}
+
 int dqplb_lane_up(struct dqplb_sender *sender, unsigned index)
 {
     if (!dqplb_lane_may_open(sender, index)) return base_error(NCCLX_ERR_ARG, "lane %u is not down", index);

@@ -46,6 +46,7 @@ void dqplb_sender_release(struct dqplb_sender *sender)
 int dqplb_agree(struct dqplb_sender *sender, const struct dqplb_terms *offer)
 {
     struct dqplb_terms terms = sender->terms;
+    if (PLANTED_BUG(BUG_DQPLB_OFFER_IGNORED)) return NCCLX_SUCCESS;
     if (offer->lanes < terms.lanes) terms.lanes = offer->lanes;
     terms.receives = offer->receives;
     terms.window = offer->window;

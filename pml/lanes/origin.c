@@ -125,11 +125,14 @@ void lanes_opened(struct pml_connection *connection, unsigned lane)
     lanes_drive(connection->lanes);
 }
 
+/* Lanes that nobody opens any more count as gone. */
 static bool any_hope(const struct lanes_origin *origin)
 {
-    for (unsigned i = 0; i < origin->wanted && i < origin->sender.terms.lanes; i++)
-        if (origin->lane[i].door != DOOR_CLOSED || origin->lane[i].failures < FAILURES_MAX) return true;
-    return false;
+    uint64_t gone = 0;
+    for (unsigned i = 0; i < origin->sender.terms.lanes; i++)
+        if (i >= origin->wanted || (origin->lane[i].door == DOOR_CLOSED && origin->lane[i].failures == FAILURES_MAX))
+            gone |= UINT64_C(1) << i;
+    return dqplb_has_hope(&origin->sender, gone);
 }
 
 void lanes_ask_for_report(struct lanes *lanes, unsigned lane)

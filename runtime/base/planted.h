@@ -129,6 +129,9 @@ enum planted_bug {
     BUG_DQPLB_SCATTERED,           /* entries of a lane that failed go to several lanes */
     BUG_DQPLB_MOVED_NOT_READ,      /* a flush does not read the lane that took over */
     BUG_DQPLB_FAILURE_FORGETS,     /* puts that wait for their notice do not end with the connection */
+    BUG_DQPLB_HOPES_IN_VAIN,       /* a lane whose rest follows one that is gone for good is waited for */
+    BUG_DQPLB_OFFER_IGNORED,       /* the sender takes what it would like for what the target offers */
+    BUG_DQPLB_LANE_OVERFILLED,     /* each put keeps its limits on a lane, and all together do not */
     /* the copy protocol: pml/copy.h */
     BUG_COPY_SLOT_REUSED,     /* a slot is filled again while its put is under way */
     BUG_COPY_NOT_CLEARED,     /* chunks go out without the target's clear to send */

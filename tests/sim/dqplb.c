@@ -1,7 +1,8 @@
 /* dqplb.c - one direction of a connection over lanes, in virtual time: queue pairs or sockets with delays of their own,
  * a target that is slow now and then, lanes that break and come back.
  *
- * A lane takes writes in order; what has arrived is placed a while later (verbs: an acknowledgement is not placement;
+ * Puts may come before the target's offer has; lanes may never open, or be lost for good, and with the last one the
+ * connection is. A lane takes writes in order; what has arrived is placed a while later (verbs: an acknowledgement is not placement;
  * an immediate shows only after all before it is placed; a read returns after that, too) or at once (sockets). Memory
  * is real: each put has a place of its own, filled with its pattern; once the target has been told that it is there,
  * the target uses the place for something else.
@@ -68,11 +69,13 @@ struct lane {
     unsigned posted;     /* receives at the target */
     unsigned entries;    /* in flight, by our own count */
     unsigned waiting;    /* immediates that the target has not looked at */
+    unsigned segments;   /* of puts, in flight */
+    bool gone;           /* for good */
 };
 
 struct world {
     struct sim *sim;
-    struct dqplb_terms terms;
+    struct dqplb_terms terms, own; /* what the target offers; what the sender would take */
     struct dqplb_limits limits;
     struct dqplb_sender sender;
     struct dqplb_tracker tracker;
@@ -86,7 +89,8 @@ struct world {
     uint64_t busy_until;  /* the target computes, or has looked at completions */
     struct sim_channel *to_target, *to_sender;
     struct sim_channel *credits; /* plain writes on any lane: in no order with the rest */
-    bool breaks, over;
+    bool breaks, loses, over;
+    bool agreed;
     int failed;
     uint64_t small_bound; /* ns; 0: none */
 };
@@ -197,6 +201,7 @@ static uint64_t when_looked_at(struct world *world)
 {
     uint64_t now = sim_now(world->sim), at = now + sim_random(world->sim, 300);
     if (!world->small_bound && sim_chance(world->sim, 1, 40)) at += sim_random(world->sim, 30000);
+    if (!world->small_bound && sim_chance(world->sim, 1, 2000)) at += sim_random(world->sim, 1000000); /* it computes */
     if (at > world->busy_until) world->busy_until = at;
     return world->busy_until - now;
 }
@@ -211,6 +216,7 @@ static void comes_back(struct sim *sim, void *context, uint64_t a, uint64_t b)
     (void)a, (void)b;
     if (world->over || flight->life != lane->life || !lane->sender_open || sim_now(sim) > lane->lost_after) return;
     lane->entries--;
+    if (flight->op) lane->segments--;
     check(world, dqplb_completed(&world->sender, flight->lane), "sender");
     drive(world);
 }
@@ -269,6 +275,15 @@ static void arrives(struct sim *sim, void *context, uint64_t a, uint64_t b)
     if (!flight->is_read) send_back(flight);
 }
 
+/* Of the connection, when it posts a segment of a large put. */
+static void check_limits(struct world *world, unsigned index)
+{
+    if (world->lane[index].segments > world->limits.outstanding)
+        sim_fail(world->sim, "lane %u has more segments in flight than the connection allows", index);
+    if (!(world->sender.data >> index & 1) || (unsigned)__builtin_popcountll(world->sender.data) > world->limits.lanes)
+        sim_fail(world->sim, "lane %u is one more for large puts than the connection allows", index);
+}
+
 static void post(struct world *world, const struct dqplb_action *action)
 {
     struct sim *sim = world->sim;
@@ -295,6 +310,8 @@ static void post(struct world *world, const struct dqplb_action *action)
             sim_fail(sim, "put %d has more segments on a lane than it may", flight->op->id);
         if ((unsigned)__builtin_popcountll(put->used) > put->limits.lanes && !world->breaks)
             sim_fail(sim, "put %d uses more lanes than it may", flight->op->id);
+        lane->segments++;
+        if (!put->fast && !world->breaks) check_limits(world, action->lane);
     }
     uint64_t at = sim_now(sim) + lane->least + sim_random(sim, lane->most - lane->least + 1);
     if (at < lane->last_arrival) at = lane->last_arrival;
@@ -322,7 +339,7 @@ static void ended(struct world *world, const struct dqplb_action *action)
 static void drive(struct world *world)
 {
     struct dqplb_action action;
-    while (!sim_failed(world->sim) && dqplb_next(&world->sender, &action)) {
+    while (world->agreed && !sim_failed(world->sim) && dqplb_next(&world->sender, &action)) {
         if (action.kind == DQPLB_WRITE || action.kind == DQPLB_READ)
             post(world, &action);
         else if (action.kind == DQPLB_NOTICE)
@@ -362,7 +379,8 @@ static void is_open(struct sim *sim, void *context, uint64_t index, uint64_t b)
     }
     world->lane[index].sender_open = true;
     check(world, dqplb_lane_up(&world->sender, (unsigned)index), "sender");
-    if (world->breaks && sim_chance(sim, 1, 3)) sim_after(sim, sim_random(sim, 60000), lane_breaks, world, index, 0);
+    if (world->breaks && sim_chance(sim, 1, world->loses ? 2 : 3))
+        sim_after(sim, sim_random(sim, world->loses ? 10000 : 60000), lane_breaks, world, index, 0);
     drive(world);
 }
 
@@ -427,11 +445,29 @@ static void at_target(struct sim *sim, void *context, const void *data, size_t b
         lane->broken = false;
         lane->lost_after = UINT64_MAX;
         lane->target_open = true;
-        lane->waiting = lane->entries = 0;
+        lane->waiting = lane->entries = lane->segments = 0;
         lane->posted = world->terms.receives;
         dqplb_tracker_lane_up(&world->tracker, message.lane);
         send_message(world->to_sender, &(struct message){.kind = MESSAGE_OPENED, .lane = message.lane});
     }
+}
+
+static void connection_fails(struct sim *sim, void *context, uint64_t a, uint64_t b)
+{
+    struct world *world = context;
+    (void)sim, (void)a, (void)b;
+    world->failed = NCCLX_ERR_PROC_FAILED;
+    world->over = world->agreed = true;
+    dqplb_sender_fail(&world->sender, world->failed);
+    drive(world);
+}
+
+/* The driver has lost a lane for good, or heard a report. */
+static void give_up_without_hope(struct world *world)
+{
+    uint64_t gone = 0;
+    for (unsigned i = 0; i < world->terms.lanes; i++) gone |= (uint64_t)world->lane[i].gone << i;
+    if (!dqplb_has_hope(&world->sender, gone)) connection_fails(world->sim, world, 0, 0);
 }
 
 static void at_sender(struct sim *sim, void *context, const void *data, size_t bytes)
@@ -446,7 +482,9 @@ static void at_sender(struct sim *sim, void *context, const void *data, size_t b
         check(world, dqplb_progressed(&world->sender, message.a, message.b), "sender");
     } else if (message.kind == MESSAGE_REPORT) {
         check(world, dqplb_lane_reported(&world->sender, message.lane, &message.report), "sender");
-        sim_after(sim, 1000 + sim_random(sim, 40000), open_again, world, message.lane, 0);
+        if (world->loses && sim_chance(sim, 1, 3)) world->lane[message.lane].gone = true;
+        else sim_after(sim, 1000 + sim_random(sim, 40000), open_again, world, message.lane, 0);
+        give_up_without_hope(world);
     } else if (message.kind == MESSAGE_OPENED) {
         is_open(sim, world, message.lane, 0);
     }
@@ -488,16 +526,6 @@ static struct op *make_put(struct world *world, size_t bytes, bool notice, int o
     return op;
 }
 
-static void connection_fails(struct sim *sim, void *context, uint64_t a, uint64_t b)
-{
-    struct world *world = context;
-    (void)sim, (void)a, (void)b;
-    world->failed = NCCLX_ERR_PROC_FAILED;
-    world->over = true;
-    dqplb_sender_fail(&world->sender, world->failed);
-    drive(world);
-}
-
 static struct world *make_world(struct sim *sim)
 {
     struct world *world = sim_alloc(sim, sizeof *world);
@@ -515,7 +543,7 @@ static void open_world(struct world *world, size_t fast_bytes, uint64_t control)
     struct sim *sim = world->sim;
     dqplb_sender_release(&latest_sender);
     dqplb_tracker_release(&latest_tracker);
-    check(world, dqplb_sender_init(&world->sender, &world->terms, &world->limits, fast_bytes), "sender");
+    check(world, dqplb_sender_init(&world->sender, &world->own, &world->limits, fast_bytes), "sender");
     check(world, dqplb_tracker_init(&world->tracker, &world->terms), "target");
     latest_sender = world->sender;
     latest_tracker = world->tracker;
@@ -527,16 +555,23 @@ static void open_world(struct world *world, size_t fast_bytes, uint64_t control)
     world->credits = sim_channel_create(sim, 200, control + sim_random(sim, 60000), at_sender, world);
 }
 
-static void start_lanes(struct world *world)
+/* The target's offer has come: lanes may be opened. */
+static void agree(struct sim *sim, void *context, uint64_t a, uint64_t b)
 {
+    struct world *world = context;
+    (void)a, (void)b;
+    if (world->over) return;
+    check(world, dqplb_agree(&world->sender, &world->terms), "sender");
+    world->agreed = true;
     for (unsigned i = 0; i < world->terms.lanes; i++)
-        sim_after(world->sim, sim_random(world->sim, 3000), open_again, world, i, 0);
+        if (!world->lane[i].gone) sim_after(sim, sim_random(sim, 3000), open_again, world, i, 0);
+    drive(world);
 }
 
 static void start_any(struct sim *sim)
 {
     struct world *world = make_world(sim);
-    world->terms = (struct dqplb_terms){.lanes = 1 + (unsigned)sim_random(sim, MAX_LANES),
+    world->terms = (struct dqplb_terms){.lanes = 1 + (unsigned)sim_random(sim, sim_chance(sim, 1, 2) ? 3 : MAX_LANES),
                                         .depth = 1 + (unsigned)sim_random(sim, 32),
                                         .receives = 1 + (unsigned)sim_random(sim, 40),
                                         .window = WINDOW,
@@ -546,14 +581,22 @@ static void start_any(struct sim *sim)
                                           .outstanding = 1 + (unsigned)sim_random(sim, 32),
                                           .segment = 1 + (size_t)sim_random(sim, 64)};
     world->placed_late = world->terms.reads ? 1 + sim_random(sim, 4000) : 0;
+    world->own = (struct dqplb_terms){.lanes = world->terms.lanes + (unsigned)sim_random(sim, 4),
+                                      .depth = world->terms.depth,
+                                      .receives = 1 + (unsigned)sim_random(sim, 40),
+                                      .window = WINDOW << sim_random(sim, 3),
+                                      .notices = 1 + (unsigned)sim_random(sim, 16),
+                                      .reads = world->terms.reads};
     world->breaks = sim_chance(sim, 1, 2);
+    world->loses = world->breaks && sim_chance(sim, 1, 2);
     for (unsigned i = 0; i < world->terms.lanes; i++) {
         world->lane[i].least = 200;
         world->lane[i].most = 200 + sim_random(sim, sim_chance(sim, 1, 4) ? 20000 : 1000);
         world->lane[i].rate = sim_random(sim, 8);
+        world->lane[i].gone = i && sim_chance(sim, 1, 8); /* never opens */
     }
     open_world(world, sim_random(sim, 64), 300 + sim_random(sim, 4000));
-    start_lanes(world);
+    sim_after(sim, sim_random(sim, 20000), agree, world, 0, 0);
     uint64_t at = 0, pace = 1 + sim_random(sim, 2000);
     int puts = 1 + (int)sim_random(sim, MAX_PUTS);
     for (int i = 0; i < puts; i++) {
@@ -580,8 +623,9 @@ static void start_small(struct sim *sim)
     world->limits = (struct dqplb_limits){.lanes = MAX_LANES, .outstanding = 8, .segment = 64};
     for (unsigned i = 0; i < world->terms.lanes; i++)
         world->lane[i] = (struct lane){.least = 1000, .most = 1000, .rate = 10};
+    world->own = world->terms;
     open_world(world, 16, 1000);
-    start_lanes(world);
+    sim_after(sim, 1, agree, world, 0, 0);
     world->small_bound = 2 * 1000 + 16 * 10 + 1000; /* one way, and looking, on the fast lane or the control lane */
     int large = 1 + (int)sim_random(sim, 80);
     for (int i = 0; i < large; i++)
@@ -629,13 +673,16 @@ static const enum planted_bug any_bugs[] = {BUG_DQPLB_NO_MARKER,
                                             BUG_DQPLB_SCATTERED,
                                             BUG_DQPLB_MOVED_NOT_READ,
                                             BUG_DQPLB_FAILURE_FORGETS,
+                                            BUG_DQPLB_HOPES_IN_VAIN,
+                                            BUG_DQPLB_OFFER_IGNORED,
+                                            BUG_DQPLB_LANE_OVERFILLED,
                                             BUG_NONE};
 static const enum planted_bug small_bugs[] = {BUG_DQPLB_NO_FAST_PATH, BUG_NONE};
 
 int main(int argc, char **argv)
 {
     static const struct sim_scenario scenarios[] = {
-        {.name = "lanes", .start = start_any, .finish = finish, .seeds = 10000, .bugs = any_bugs},
+        {.name = "lanes", .start = start_any, .finish = finish, .seeds = 10000, .event_limit = 200000, .bugs = any_bugs},
         {.name = "small behind large", .start = start_small, .finish = finish, .seeds = 500, .bugs = small_bugs},
     };
     return sim_main(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]);
