@@ -30,13 +30,12 @@ done
 runs "lanes that break" 0 env NCCLX_LOG=warn,pml:info NCCLX_LANE_TROUBLE=4:50:10 ncclxrun -n 2 "$mp/p2p"
 like "did" 'lane [0-9]+ to rank [0-9]+ broke' "$err"
 
-# Who dies is named, and who stops ends no call before its time is over.
+# Who dies is named.
 for how in receiving sending; do
     hour=$(awk '{ print $1 + 1 }' /proc/uptime)
     NCCLX_ERRORS=return runs "rank 1 is killed: $how" 137 ncclxrun -n 2 --kill-grace 5 "$mp/death" $how "$hour"
     like "$how: the call that waits names it" '^NCCLX_ERR_PROC_FAILED.*rank 1 is lost' "$out"
 done
-NCCLX_ERRORS=return NCCLX_TIMEOUT=0.3 runs "deadlines hold" 42 ncclxrun -n 2 "$mp/deadline" messages
 
 # What passes through shared memory.
 unset NCCLX_TRANSPORTS
