@@ -30,6 +30,7 @@ struct daemon_rank {
     int rank;  /* of the job */
     pid_t pid; /* 0: it was not started */
     bool running;
+    bool was_dying; /* when the ranks here were told to end */
     struct daemon_stream streams[2];
     int input_fd; /* where forwarded input is written; -1: none */
     struct evbuffer *input;

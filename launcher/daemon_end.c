@@ -4,6 +4,7 @@
 
 #include "launcher/daemon.h"
 
+#include "launcher/dying.h"
 #include "launcher/sweep.h"
 #include "runtime/base/base.h"
 
@@ -77,12 +78,21 @@ static void on_end_timer(evutil_socket_t fd, short what, void *arg)
         kill_all(daemon);
 }
 
+/* Who dies already does not die of what is told to the ranks now. */
+static void note_dying(struct daemon *daemon)
+{
+    for (struct daemon_job *job = daemon->jobs; job; job = job->next)
+        for (int i = 0; i < job->rank_count; i++)
+            if (job->ranks[i].running) job->ranks[i].was_dying = process_is_dying(job->ranks[i].pid);
+}
+
 void daemon_end(struct daemon *daemon, bool at_once)
 {
     uint64_t grace = daemon->jobs ? daemon->jobs->launch.kill_grace_ns : 0;
     daemon_stop_starts(daemon);
     if (daemon->gone || daemon->phase == DAEMON_KILLING || daemon->phase == DAEMON_DONE) return;
     if (daemon->alone && grace > DAEMON_ORPHAN_GRACE_NS) grace = DAEMON_ORPHAN_GRACE_NS;
+    if (daemon->phase != DAEMON_TERMINATING) note_dying(daemon);
     if (at_once || grace == 0) {
         kill_all(daemon);
     } else if (daemon->phase != DAEMON_TERMINATING) {
@@ -108,8 +118,10 @@ static void report_exit(struct daemon *daemon, struct daemon_rank *rank, int sta
 {
     struct frame_writer writer;
     int number = daemon_number(rank);
-    struct message_exited exited = {
-        .number = number, .pid = rank->pid, .status = status, .told = told || rank->job->cancelled};
+    struct message_exited exited = {.number = number,
+                                    .pid = rank->pid,
+                                    .status = status,
+                                    .told = (told && !rank->was_dying) || rank->job->cancelled};
     rank->running = false;
     daemon->running--;
     server_dispatch(daemon->server); /* an abort call of this rank came before its end */

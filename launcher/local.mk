@@ -91,6 +91,7 @@ launcher_ncclxd_SOURCES = $(wiring_sources) \
 	launcher/daemon_start.c \
 	launcher/daemon_streams.c \
 	launcher/daemon_where.c \
+	launcher/dying.c launcher/dying.h \
 	launcher/gpus_discover.c \
 	launcher/ncclxd.c \
 	launcher/ncclxd_describe.c \

@@ -2,6 +2,7 @@
  * as ncclxd is. */
 #include "config.h"
 
+#include "launcher/dying.h"
 #include "launcher/sweep.h"
 
 #include <errno.h>
@@ -144,9 +145,35 @@ static void test_no_session(void **state)
     assert_int_equal(status, 0);
 }
 
+/* All threads count: the first one may end alone. */
+static void test_dying(void **state)
+{
+    (void)state;
+    int status;
+    pid_t lives = fork();
+    if (lives == 0) sleep_on(NULL);
+    pid_t dies = fork();
+    if (dies == 0) _exit(0);
+    pid_t half = fork();
+    if (half == 0) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, sleep_on, NULL)) _exit(1);
+        pthread_exit(NULL);
+    }
+    while (state_of(dies) != 'Z' || state_of(half) != 'Z') usleep(1000);
+    assert_false(process_is_dying(lives));
+    assert_true(process_is_dying(dies));
+    assert_false(process_is_dying(half));
+    kill(lives, SIGKILL);
+    kill(half, SIGKILL);
+    for (int i = 0; i < 3; i++) assert_true(wait(&status) > 0);
+    assert_false(process_is_dying(dies)); /* over and done with */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_dying),
         cmocka_unit_test(test_orphan),
         cmocka_unit_test(test_first_thread_ended),
         cmocka_unit_test(test_no_session),

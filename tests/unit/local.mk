@@ -138,7 +138,7 @@ tests_unit_launcher_progress_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_launcher_progress_LDADD = launcher/liblauncher.la $(UNIT_LIBS)
 
 unit_tests += tests/unit/launcher_sweep
-tests_unit_launcher_sweep_SOURCES = tests/unit/launcher_sweep.c launcher/sweep.c launcher/sweep.h
+tests_unit_launcher_sweep_SOURCES = tests/unit/launcher_sweep.c launcher/dying.c launcher/dying.h launcher/sweep.c launcher/sweep.h
 tests_unit_launcher_sweep_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_launcher_sweep_LDADD = $(UNIT_LIBS)
 
