@@ -152,6 +152,8 @@ struct pml {
     struct pml_counters counters;
     struct shm *shm;           /* null: no other process can be reached by it */
     struct tcp *tcp;           /* alike */
+    _Atomic bool rests_on_tcp; /* what came last came by it */
+    _Atomic uint8_t slept;     /* since the last look at all sockets: enum pml_slept */
     struct lanes_state *lanes;
     pml_signal_fn signalled; /* null: nobody takes signals */
     void *signalled_arg;
@@ -283,6 +285,17 @@ bool tcp_drained(const struct pml *pml);
 /* region.c */
 bool pml_exposes(struct pml *pml, uint64_t address, size_t bytes);
 void pml_exposed_release(struct pml *pml);
+
+/* rest.c: how a rank sleeps that waits for its peers. */
+void pml_rest_start(struct pml *pml);
+enum pml_slept { SLEPT_NOT, SLEPT, SLEPT_UNTIL_CALLED /* by a socket */ };
+/* Since it was asked last. */
+static inline enum pml_slept pml_slept(struct pml *pml)
+{
+    enum pml_slept slept = atomic_load_explicit(&pml->slept, memory_order_relaxed);
+    if (unlikely(slept != SLEPT_NOT)) atomic_store_explicit(&pml->slept, SLEPT_NOT, memory_order_relaxed);
+    return slept;
+}
 
 /* traffic.c: the log tells what passed by each transport. */
 void pml_traffic_report(struct pml *pml);

@@ -21,6 +21,7 @@ pml_sources = \
 	pml/protocol.c pml/protocol.h \
 	pml/receive.c \
 	pml/region.c \
+	pml/rest.c \
 	pml/self.c \
 	pml/send.c \
 	pml/traffic.c \

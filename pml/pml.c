@@ -13,12 +13,25 @@ enum { CHOSE_COPY = 1 }; /* of CONFIG_PROTOCOL */
 /* A look at sockets is a system call, at shared memory some loads: so many of these to one of those. */
 #define TCP_EVERY 8
 
+static int poll_tcp(struct pml *pml)
+{
+    enum pml_slept slept = pml_slept(pml);
+    if (slept) tcp_look_everywhere(pml->tcp);
+    else if (pml->shm && ++pml->turn % TCP_EVERY) return 0;
+    int events = transport_tcp.poll(pml);
+    if (events) pml->rests_on_tcp = true;
+    else if (slept == SLEPT_UNTIL_CALLED) pml->rests_on_tcp = false; /* by one that has nothing to say, and may call on and on */
+    return events;
+}
+
 int pml_poll(void *arg)
 {
     struct pml *pml = arg;
     int events = pml->shm ? transport_shm.poll(pml) : 0;
-    if (unlikely(pml->tcp != NULL) && !events && (!pml->shm || ++pml->turn % TCP_EVERY == 0))
-        events = transport_tcp.poll(pml);
+    if (unlikely(pml->tcp != NULL)) {
+        if (events) pml->rests_on_tcp = false;
+        else events = poll_tcp(pml);
+    }
     if (unlikely(pml->busy != NULL)) events += pml_backlog_drain(pml);
     return events;
 }
@@ -55,6 +68,7 @@ int pml_init_on(struct ncclx_rt *rt, int segment)
     if (!error && !pml->connection)
         error = base_error(NCCLX_ERR_NO_MEM, "no memory for a job of %d ranks", rt->job.size);
     if (!error) error = base_rt_add_poller(rt, pml_poll, pml);
+    if (!error) pml_rest_start(pml);
     if (error) pml_finalize(rt);
     return error;
 }
@@ -88,6 +102,7 @@ void pml_finalize(struct ncclx_rt *rt)
     struct pml *pml = rt->pml;
     if (!pml) return;
     base_rt_remove_poller(rt, pml_poll, pml);
+    rt->block = NULL;
     pml_traffic_report(pml);
     pml_held_release(pml);
     tcp_stop(pml); /* its channels need their connections */

@@ -82,8 +82,6 @@ int shm_start(struct pml *pml, int fd)
     }
     shm_wake_init(shm);
     pml->shm = shm;
-    rt->block_arg = shm;
-    rt->block = shm_block;
     if (rt->config.value[CONFIG_SHM_CMA].number) pml->announce_threshold = eager_limit(rt) + 1;
     return NCCLX_SUCCESS;
 }
@@ -92,7 +90,6 @@ void shm_stop(struct pml *pml)
 {
     struct shm *shm = pml->shm;
     if (!shm) return;
-    pml->rt->block = NULL;
     atomic_store_explicit(&shm->mailbox->token, 0, memory_order_release);
     shm_neighbours_close(shm);
     shm_segment_close(&shm->segment);

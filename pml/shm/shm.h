@@ -71,7 +71,7 @@ void shm_wake_init(struct shm *shm);
 void shm_wake(struct shm_mailbox *mailbox);
 /* The mailbox of a peer that this rank reaches by shm, or its own; else null. */
 struct shm_mailbox *shm_mailbox_of(struct pml *pml, int peer);
-/* base_block_fn */
-void shm_block(void *arg, uint64_t ns);
+/* Sleeps until a peer has something for this rank, for `ns` at most. Without the rank's lock. */
+void shm_block(struct shm *shm, uint64_t ns);
 
 #endif

@@ -55,9 +55,8 @@ static bool anything(struct shm *shm)
     return false;
 }
 
-void shm_block(void *arg, uint64_t ns)
+void shm_block(struct shm *shm, uint64_t ns)
 {
-    struct shm *shm = arg;
     struct ncclx_rt *rt = shm->pml->rt;
     struct timespec time = {.tv_sec = (time_t)(ns / BASE_NS_PER_S), .tv_nsec = (long)(ns % BASE_NS_PER_S)};
     uint32_t asleep = atomic_fetch_or(&shm->mailbox->sleeping, 1) | 1; /* a wake-up since then is another number */

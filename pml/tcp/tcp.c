@@ -1,7 +1,10 @@
 /* tcp.c - the transport over sockets: start, end, polling, sleeping. */
+#include "config.h"
+
 #include "pml/tcp/tcp.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -41,12 +44,12 @@ static bool add_oob(struct tcp *tcp)
     return tcp->epoll >= 0 && !epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, oob_fd(tcp->oob), &event);
 }
 
-/* base_block_fn: sockets stay as they are, the next poll looks. */
-static void block(void *arg, uint64_t ns)
+/* Sockets stay as they are, the next poll looks. */
+bool tcp_block(const struct tcp *tcp, uint64_t ns)
 {
-    const struct tcp *tcp = arg;
-    struct epoll_event event;
-    (void)epoll_wait(tcp->epoll, &event, 1, ns < 1000000 ? 1 : (int)(ns / 1000000));
+    struct timespec time = {.tv_sec = (time_t)(ns / BASE_NS_PER_S), .tv_nsec = (long)(ns % BASE_NS_PER_S)};
+    struct pollfd all = {.fd = tcp->epoll, .events = POLLIN};
+    return ppoll(&all, 1, &time, NULL) > 0;
 }
 
 /* ---- Start and end ---- */
@@ -90,10 +93,6 @@ int tcp_start(struct pml *pml)
         return error;
     }
     tcp_room_start(tcp);
-    if (!pml->rt->block) {
-        pml->rt->block_arg = tcp;
-        pml->rt->block = block;
-    }
     return NCCLX_SUCCESS;
 }
 
@@ -126,7 +125,7 @@ static void say_bye(struct tcp *tcp)
     tcp->ending = true;
     while (!all_said_bye(tcp) && base_clock_ns() < until && !atomic_load(&tcp->pml->rt->aborting)) {
         look_at_all(tcp);
-        if (!all_said_bye(tcp)) block(tcp, 1000000);
+        if (!all_said_bye(tcp)) tcp_block(tcp, 1000000);
     }
 }
 
@@ -134,7 +133,6 @@ void tcp_stop(struct pml *pml)
 {
     struct tcp *tcp = pml->tcp;
     if (!tcp) return;
-    if (pml->rt->block_arg == tcp) pml->rt->block = NULL;
     say_bye(tcp);
     for (struct tcp_channel *channel; (channel = tcp->first);) {
         tcp->first = channel->next;
@@ -326,6 +324,11 @@ static int poll_all(struct pml *pml)
     int events = look_at_hot(tcp);
     bool hot = tcp->hot || tcp->hot_in || tcp->hot_out;
     return hot && ++tcp->turn % LOOK_EVERY ? events : events + look_at_all(tcp);
+}
+
+void tcp_look_everywhere(struct tcp *tcp)
+{
+    tcp->turn = LOOK_EVERY - 1;
 }
 
 bool tcp_drained(const struct pml *pml)

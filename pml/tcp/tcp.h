@@ -126,6 +126,10 @@ void tcp_broke(struct tcp_channel *channel, const char *why);
 /* Something waits to be sent, or does not. */
 void tcp_pending(struct tcp_channel *channel);
 void tcp_watch(struct tcp_channel *channel);
+/* Sleeps until something comes, for `ns` at most; whether it did. Without the rank's lock. */
+bool tcp_block(const struct tcp *tcp, uint64_t ns);
+/* The next poll looks at all sockets. */
+void tcp_look_everywhere(struct tcp *tcp);
 
 /* card.c */
 int tcp_card_publish(struct ncclx_rt *rt, const struct tcp_card *card);

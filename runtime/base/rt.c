@@ -146,7 +146,8 @@ void base_rt_give_way(struct ncclx_rt *rt)
 /* ---- The agent ------------------------------------------------------------------------------------------------ */
 
 /* It polls eagerly while there is work, then sleeps on the rank's event between polls: a put that needs it waits for a wake-up, a program
- * that computes keeps its core. While a thread waits inside the library the agent leaves the polling to it. */
+ * that computes keeps its core. It does not yield in between: to a thread that computes it would lose the core for that one's whole time
+ * slice, some milliseconds, where one that is woken gets it at once. While a thread waits inside the library the agent leaves the polling to it. */
 #define AGENT_EAGER_ROUNDS 200
 #define AGENT_SLEEP_NS UINT64_C(500000)
 
@@ -170,7 +171,7 @@ static void *agent(void *arg)
         if (found) idle = 0;
         else if (idle < AGENT_EAGER_ROUNDS) idle++;
         if (polled || idle >= AGENT_EAGER_ROUNDS) agent_sleep(rt, polled);
-        else if (!found) sched_yield();
+        else if (!found) base_relax();
     }
     return NULL;
 }

@@ -1,0 +1,31 @@
+/* rest.c - how a rank sleeps that waits for its peers, or whose agent has nothing to do: until something comes.
+ *
+ * Peers that share memory wake it by a futex, sockets by a poll, and nothing waits for both. So a rank with peers of both kinds waits for the
+ * kind that was the last to have something for it, and looks at the other one after a moment. */
+#include "pml/internal.h"
+#include "pml/shm/shm.h"
+#include "pml/tcp/tcp.h"
+
+#define MOMENT_NS UINT64_C(500000)
+
+/* base_block_fn, without the rank's lock. */
+static void rest(void *arg, uint64_t ns)
+{
+    struct pml *pml = arg;
+    if (!pml->tcp) {
+        shm_block(pml->shm, ns);
+        return;
+    }
+    if (pml->shm && ns > MOMENT_NS) ns = MOMENT_NS;
+    enum pml_slept slept = SLEPT;
+    if (pml->shm && !atomic_load_explicit(&pml->rests_on_tcp, memory_order_relaxed)) shm_block(pml->shm, ns);
+    else if (tcp_block(pml->tcp, ns)) slept = SLEPT_UNTIL_CALLED;
+    atomic_store_explicit(&pml->slept, (uint8_t)slept, memory_order_relaxed);
+}
+
+void pml_rest_start(struct pml *pml)
+{
+    if (!pml->shm && !pml->tcp) return;
+    pml->rt->block_arg = pml;
+    pml->rt->block = rest;
+}
