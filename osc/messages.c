@@ -151,6 +151,15 @@ void osc_message_granted(struct osc_window *window, int rank, uint64_t sequence)
     answer(window, base_comm_world(window->face.comm, rank), &header, NULL, 0);
 }
 
+void osc_message_ask_for_agent(struct osc_window *window, struct osc_target *target)
+{
+    struct window_header header = {
+        .window = osc_window_id(window), .rank = window->face.comm->rank, .kind = WINDOW_AGENT, .version = WINDOW_VERSION};
+    base_log(AREA_OSC, LOG_INFO, "rank %d of a window is not reached as others are: operations to it may wait for its next call",
+             target->rank);
+    target->error = pml_am_send(window->face.rt, target->peer, OSC_AM_ID, &header, sizeof header, NULL, 0);
+}
+
 static void send_data(struct osc_window *window, int peer, const struct window_header *request)
 {
     size_t most = pml_am_max(window->face.rt, peer);
@@ -276,6 +285,10 @@ void osc_message_arrived(struct ncclx_rt *rt, int source, const void *bytes_of_h
     }
     if (!is_member(window, header.rank, source)) {
         refuse(osc, source, "it names another sender");
+        return;
+    }
+    if (header.kind == WINDOW_AGENT) {
+        osc_window_answer(window);
         return;
     }
     bool answers = header.kind == WINDOW_ACK || header.kind == WINDOW_DATA || header.kind == WINDOW_LOCKED;

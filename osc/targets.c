@@ -133,10 +133,9 @@ int osc_target_attach(struct osc_window *window, int rank, struct osc_target **r
         detach(window, target);
         return error;
     }
-    /* The ranks asked each other when the window was made; a way that fails later, or for this pair alone, still
-     * works when the target polls. */
+    /* The ranks asked each other when the window was made, but each only for one pair. */
     if (rank != comm->rank && osc_target_needs_messages(target) && window->agreed && !window->answered)
-        base_log(AREA_OSC, LOG_WARN, "rank %d of a window cannot be reached as the others are: operations to it wait for its calls", rank);
+        osc_message_ask_for_agent(window, target);
     target->held_back = osc_epoch_holds_back(window, rank);
     target->next = window->used;
     window->used = target;

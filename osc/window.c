@@ -134,6 +134,14 @@ static int try_neighbour(struct osc_window *window)
     return osc_target_needs_messages(target);
 }
 
+void osc_window_answer(struct osc_window *window)
+{
+    if (window->answered) return;
+    window->answered = true;
+    if (base_agent_start(window->face.rt))
+        base_log(AREA_OSC, LOG_WARN, "no progress thread, so operations on a window wait for this rank's calls: %s", base_error_detail());
+}
+
 static int agree_on_agent(struct osc_window *window)
 {
     const struct ncclx_comm *comm = window->face.comm;
@@ -148,13 +156,9 @@ static int agree_on_agent(struct osc_window *window)
         if (all[i] < 0) error = base_error(-all[i], "the window was not made: rank %d cannot reach its neighbour", i);
         messages |= all[i] > 0;
     }
-    window->answered = messages;
     window->agreed = true;
-    if (error || !messages) return error;
-    error = base_agent_start(window->face.rt);
-    if (error)
-        base_log(AREA_OSC, LOG_WARN, "no progress thread, so operations on a window wait for this rank's calls: %s", base_error_detail());
-    return NCCLX_SUCCESS;
+    if (!error && messages) osc_window_answer(window);
+    return error;
 }
 
 /* ---- Create -------------------------------------------------------------------------------------------------- */

@@ -102,7 +102,7 @@ struct osc_window {
     uint64_t *slots;
     bool plain;    /* base is not shareable memory */
     struct pml_region_card own_card; /* of base; all zero: none */
-    bool agreed, answered; /* whether all ranks answer messages while they compute is known; they do */
+    bool agreed, answered; /* whether all ranks answer messages while they compute is known; they, or at least this one, do */
     void *segment; /* memory of pml_mem_alloc that the window owns: the window's own memory if it allocated it, control, slots */
     bool locked;   /* between lock_all and unlock_all */
     int locks;     /* targets locked, also by lock_all */
@@ -125,6 +125,9 @@ struct osc {
     bool polling;     /* for turns */
     uint64_t refused; /* messages that broke the protocol */
 };
+
+/* window.c: messages are answered while the program computes. */
+void osc_window_answer(struct osc_window *window);
 
 /* ---- targets.c: windows by id, targets on first use ---------------------------------------------------------- */
 
@@ -236,6 +239,8 @@ int osc_message_settle(struct osc_window *window, struct osc_target *target, con
 void osc_signal_arrived(struct ncclx_rt *rt, int source, const struct pml_signal *signal, void *arg);
 /* Until every operation to the target is complete there, or (here) its buffers are free again. */
 int osc_message_flush(struct osc_window *window, struct osc_target *target, bool here, const char *call);
+/* Operations to it are complete without its calls from its next call on. */
+void osc_message_ask_for_agent(struct osc_window *window, struct osc_target *target);
 /* Tells a rank that the lock it asked for with message `sequence` is its own. */
 void osc_message_granted(struct osc_window *window, int rank, uint64_t sequence);
 /* Gives up what was never sent. */

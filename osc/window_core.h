@@ -44,7 +44,8 @@ enum window_kind {
     WINDOW_FETCH = 8,
     WINDOW_LOCK = 9,   /* `op` says shared or exclusive */
     WINDOW_UNLOCK = 10,
-    WINDOW_LOCKED = 11 /* target to origin: LOCK `sequence` is granted */
+    WINDOW_LOCKED = 11, /* target to origin: LOCK `sequence` is granted */
+    WINDOW_AGENT = 12   /* for the drivers: messages have to be answered while the target computes, too */
 };
 
 enum { WINDOW_WANTS_ACK = 1, WINDOW_HAS_SIGNAL = 2 };

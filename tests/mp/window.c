@@ -153,6 +153,67 @@ static void case_passive(void)
     free(own);
 }
 
+/* ---- busy: nor does anything else wait for a target that computes, however long -------------------------------- */
+
+static void case_busy(uint64_t seconds)
+{
+    char *base;
+    const int64_t one = 1;
+    int64_t old = -1, back = -1;
+    ncclx_win_t win = allocate(16, 8, 1, &base);
+    OK(ncclx_coll_barrier(NCCLX_COMM_WORLD));
+    const double end = ncclx_wtime() + (double)seconds;
+    if (rank == 0) {
+        for (int to = 1; to < size; to++) {
+            OK(ncclx_win_put(&one, 1, NCCLX_INT64, to, 0, win));
+            OK(ncclx_win_flush(to, win));
+            OK(ncclx_win_fetch_op(&one, &old, NCCLX_INT64, NCCLX_SUM, to, 0, win));
+            OK(ncclx_win_flush(to, win));
+            OK(ncclx_win_get(&back, 1, NCCLX_INT64, to, 0, win));
+            OK(ncclx_win_flush(to, win));
+            CHECK(old == 1 && back == 2);
+        }
+        CHECK(ncclx_wtime() < end);
+    } else {
+        for (volatile uint64_t i = 0; i % 1000 || ncclx_wtime() < end;) i++;
+    }
+    OK(ncclx_coll_barrier(NCCLX_COMM_WORLD));
+    OK(ncclx_win_free(&win));
+}
+
+/* ---- unlike: of eight ranks in this order, neighbours share memory in NCCLX_TRANSPORTS=mix, and the first and third do not: no rank
+ * knows when the window is made that it has to answer while it computes ------------------------------------------- */
+
+static void case_unlike(void)
+{
+    static const int ring[] = {0, 1, 3, 2, 6, 7, 5, 4};
+    ncclx_comm_t comm;
+    ncclx_win_t win;
+    void *memory = NULL;
+    uint64_t one = 1;
+    int at = 0;
+    CHECK(size == 8);
+    while (ring[at] != rank) at++;
+    OK(ncclx_comm_split(NCCLX_COMM_WORLD, 0, at, &comm));
+    OK(ncclx_win_allocate(3 * sizeof one, sizeof one, NCCLX_INFO_NULL, comm, &memory, &win));
+    volatile uint64_t *mine = memory;
+    if (rank == ring[0]) {
+        OK(ncclx_win_put(&one, 1, NCCLX_UINT64, 2, 0, win)); /* while the other one is inside a call */
+        OK(ncclx_win_flush(2, win));
+        OK(ncclx_send(&one, 1, NCCLX_UINT64, 2, 0, comm));
+        for (size_t word = 1; word <= 2; word++) {
+            OK(ncclx_win_put(&one, 1, NCCLX_UINT64, 2, word, win));
+            OK(ncclx_win_flush(2, win));
+        }
+    } else if (rank == ring[2]) {
+        OK(ncclx_recv(&one, 1, NCCLX_UINT64, 0, 0, comm, NULL));
+        while (mine[2] == 0) sched_yield();
+        CHECK(mine[0] == 1 && mine[1] == 1);
+    }
+    OK(ncclx_win_free(&win));
+    OK(ncclx_comm_free(&comm));
+}
+
 /* ---- shapes: sizes and units differ, zero included ----------------------------------------------------------- */
 
 static void case_shapes(void)
@@ -388,6 +449,8 @@ int main(int argc, char **argv)
     else if (!strcmp(name, "signal")) case_signal(number);
     else if (!strcmp(name, "counter")) case_counter(number);
     else if (!strcmp(name, "passive")) case_passive();
+    else if (!strcmp(name, "busy")) case_busy(number);
+    else if (!strcmp(name, "unlike")) case_unlike();
     else if (!strcmp(name, "shapes")) case_shapes();
     else if (!strcmp(name, "split")) case_split();
     else if (!strcmp(name, "threads")) case_threads();
