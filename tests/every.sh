@@ -51,7 +51,7 @@ every() {
     each 0 3 check finalize
     unset NCCLX_CHECK NCCLX_ERRORS NCCLX_TIMEOUT
     for case in put passive shapes errors split threads; do each 0 4 window $case; done
-    each 0 4 window busy $((more ? 5 : 1))
+    each 0 3 window busy $((more ? 5 : 3))
     each 0 4 window signal $((100 * rounds))
     each 0 4 window counter $((50 * rounds))
     each 0 4 window many $((5 * rounds))
