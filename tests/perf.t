@@ -45,6 +45,18 @@ truncate -s 4096 "$scratch/turns"
 printf '\1' | dd of="$scratch/turns" bs=1 seek=21 conv=notrunc status=none
 runs "a job whose partner is gone" 0 timeout 30 "$floor" latency 4 64 5 "$scratch/turns" 0 2
 
+# The bare socket, which takes turns too; and what ncclx needs beside it.
+socket=$top_builddir/tests/perf/perf-socket
+truncate -s 0 "$scratch/turns"
+truncate -s 4096 "$scratch/turns"
+timeout 30 "$socket" latency 4 64 5 "$scratch/turns" 0 2 >"$scratch/first" &
+runs "a bare socket in turns" 0 timeout 30 "$socket" bandwidth 4 64 5 "$scratch/turns" 1 2
+is "has measured each size" 5 "$(grep -c '^socket bandwidth 2 ' <<<"$out")"
+wait $!
+is "so has the other" "0 5" "$? $(grep -c '^socket latency 2 ' "$scratch/first")"
+like "ncclx is compared with it" '1\.50 \(at 8 bytes\) to 2\.00 \(at 16 bytes\) times' \
+    "$(printf '%s\n' 'ncclx latency 2 8 3 3' 'socket latency 2 8 2 2' 'ncclx latency 2 16 8 8' 'socket latency 2 16 4 4' | "$report")"
+
 # A path without compilers of peers: ncclx alone.
 mkdir "$scratch/bin"
 for tool in bash dirname readlink nproc seq shuf sed cat mkdir timeout tee date printf env rm dd truncate; do
@@ -54,6 +66,9 @@ runs "all tests run" 0 env PATH="$scratch/bin" "$perf" --rounds 1 --ms 1 --least
 for test in $("$perf" --list); do
     like "$test was measured on two ranks" "(^|"$'\n'")$test, 2 ranks" "$out"
 done
+runs "tests over TCP run" 0 env PATH="$scratch/bin" "$perf" --tcp --rounds 1 --ms 1 --least 4 --most 4096 --out "$scratch/results" latency bandwidth
+like "beside a bare socket" 'bytes +(ncclx +socket|socket +ncclx)' "$out"
+runs "hosts are counted" 2 "$perf" --hosts h1,h2,h3 latency
 runs "start is measured" 0 env PATH="$scratch/bin" "$perf" --start --ranks 3 --rounds 2 --out "$scratch/results"
 is "once a round" 2 "$(grep -c '^ncclx start 3 0 [1-9]' "$scratch/results/lines.txt")"
 runs "a setting is compared with none" 0 env NCCLX_TRANSPORTS=tcp "$perf" --rounds 1 --ms 1 --least 65536 --most 131072 \

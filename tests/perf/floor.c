@@ -11,9 +11,8 @@
  * The last arguments are kernel.c's.
  */
 #define _GNU_SOURCE
-#include "turns.h"
+#include "bare.h"
 
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -22,7 +21,6 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
-#define BATCHES 9
 #define LINE 64
 
 struct side {
@@ -39,25 +37,10 @@ struct floor {
     struct turns turns;
 };
 
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
 static void wait_for(struct side *side, unsigned value)
 {
     while (atomic_load_explicit(&side->flag, memory_order_acquire) != value) {
     }
-}
-
-static void pin(size_t cpu)
-{
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    sched_setaffinity(0, sizeof set, &set);
 }
 
 static void hand_over(struct floor *floor, size_t bytes, long steps)

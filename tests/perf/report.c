@@ -104,10 +104,11 @@ static void read_line(char *line)
     series->round[series->rounds++] = median(sample, samples);
 }
 
-/* floor and copy are measures, not libraries. */
+/* floor, copy and socket are measures, not libraries. */
 static int is_peer(int index)
 {
-    return strcmp(library[index], "ncclx") && strcmp(library[index], "floor") && strcmp(library[index], "copy");
+    return strcmp(library[index], "ncclx") && strcmp(library[index], "floor") && strcmp(library[index], "copy") &&
+           strcmp(library[index], "socket");
 }
 
 /* How often as long as `ours` another takes, in round r. */
@@ -169,6 +170,25 @@ static void print_copy_share(int begin, int end)
     if (measured) printf("  from 1 MiB on at least %.0f %% of the bandwidth of one copy (at %llu bytes)\n", least * 100, at);
 }
 
+/* How much longer than over a bare socket, where that is least and most. */
+static void print_socket_ratio(int begin, int end)
+{
+    int ours = library_index("ncclx"), bare = library_index("socket");
+    const struct point *least_at = NULL, *most_at = NULL;
+    double least = INFINITY, most = 0, ratio[MAX_ROUNDS];
+    for (int i = begin; i < end && ours >= 0 && bare >= 0; i++) {
+        const struct series *mine = &points[i].series[ours], *other = &points[i].series[bare];
+        if (!mine->rounds || mine->rounds != other->rounds) continue;
+        for (int r = 0; r < mine->rounds; r++) ratio[r] = 1 / round_ratio(other, mine, r);
+        double middle = median(ratio, mine->rounds);
+        if (middle < least) least = middle, least_at = &points[i];
+        if (middle > most) most = middle, most_at = &points[i];
+    }
+    if (most_at)
+        printf("  %.2f (at %llu bytes) to %.2f (at %llu bytes) times the time of a bare socket\n", least, least_at->bytes, most,
+               most_at->bytes);
+}
+
 static void print_text(void)
 {
     const char *test = "";
@@ -180,6 +200,7 @@ static void print_text(void)
         if (i == point_count || strcmp(point->test, test) || point->ranks != ranks) {
             if (compared) printf("  geometric mean of the ratios: %.2f\n", exp(log_sum / compared));
             print_copy_share(begin, i);
+            print_socket_ratio(begin, i);
             if (i == point_count) break;
             begin = i;
             test = point->test;
