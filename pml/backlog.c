@@ -20,6 +20,7 @@ void pml_backlog_append(struct pml_connection *connection, struct pml_post *post
     if (connection->last_post) connection->last_post->next = post;
     else connection->first_post = post;
     connection->last_post = post;
+    connection->posts++;
     make_busy(connection);
 }
 
@@ -54,23 +55,41 @@ int pml_post_copy(struct pml_connection *connection, const struct pml_packet *pa
     return NCCLX_SUCCESS;
 }
 
+/* The first of those that wait is on its way. */
+static void post_ended(struct pml_connection *connection)
+{
+    struct pml_post *post = connection->first_post;
+    connection->first_post = post->next;
+    connection->posts--;
+    if (!post->next) connection->last_post = NULL;
+    if (post->request) {
+        base_request_complete(&post->request->base, NCCLX_SUCCESS);
+    } else {
+        if (post->payload.first) base_free(AREA_PML, (void *)(uintptr_t)post->payload.first);
+        pml_post_put(connection->pml, post);
+    }
+}
+
+static int post_some(struct pml_connection *connection)
+{
+    const struct pml_post *post = connection->first_post;
+    if (connection->transport->post_many) return connection->transport->post_many(connection, post);
+    return connection->transport->post(connection, &post->packet, &post->payload);
+}
+
 static int drain_posts(struct pml_connection *connection)
 {
-    int events = 0;
-    struct pml_post *post;
-    while ((post = connection->first_post)) {
-        if (!connection->transport->post(connection, &post->packet, &post->payload)) break;
-        connection->first_post = post->next;
-        if (!post->next) connection->last_post = NULL;
-        events++;
-        if (post->request) {
-            base_request_complete(&post->request->base, NCCLX_SUCCESS);
-        } else {
-            if (post->payload.first) base_free(AREA_PML, (void *)(uintptr_t)post->payload.first);
-            pml_post_put(connection->pml, post);
-        }
+    int events = 0, posted;
+    while (connection->first_post && (posted = post_some(connection)) > 0) {
+        events += posted;
+        while (posted-- > 0) post_ended(connection);
     }
     return events;
+}
+
+void pml_backlog_push(struct pml_connection *connection)
+{
+    drain_posts(connection);
 }
 
 /* How long a control packet waits while memory is short and the transport full. */

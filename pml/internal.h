@@ -35,7 +35,9 @@ struct pml_connection {
     bool reported; /* a breach of the protocol was logged */
     bool queued;   /* in pml->busy */
     struct pml_connection *next_busy;
-    struct pml_post *first_post, *last_post;        /* wait for room, in order */
+    struct pml_post *first_post, *last_post;        /* wait for room, or for others, in order */
+    unsigned posts;                                 /* so many */
+    unsigned burst, burst_poll;                     /* small messages begun since that poll */
     struct pml_request *first_stream, *last_stream; /* sends that stream DATA */
     int announcements;                              /* kept, of this peer */
     int requested;                                  /* sends to it that wait for their receivers */
@@ -137,7 +139,8 @@ struct pml {
     bool holding;  /* some peer was told HOLD */
     bool draining; /* the self transport may deliver */
     size_t announce_threshold;
-    unsigned turn; /* of polls */
+    unsigned turn; /* of polls with several transports */
+    unsigned polls;
     struct pml_request **slab;
     uint32_t slabs, slabs_room;
     struct pml_request *free_requests;
@@ -237,6 +240,8 @@ int pml_post_copy(struct pml_connection *connection, const struct pml_packet *pa
 void pml_backlog_append(struct pml_connection *connection, struct pml_post *post);
 void pml_stream_append(struct pml_connection *connection, struct pml_request *request);
 int pml_backlog_drain(struct pml *pml);
+/* What waits for others goes now, as far as there is room. */
+void pml_backlog_push(struct pml_connection *connection);
 
 static inline bool pml_connection_clear(const struct pml_connection *connection)
 {

@@ -56,5 +56,5 @@ pml_sources = \
 	pml/tcp/room.c \
 	pml/tcp/stream.c \
 	pml/tcp/tcp.c pml/tcp/tcp.h \
-	pml/tcp/trouble.c pml/tcp/trouble.h
+	pml/tcp/pipe.c pml/tcp/pipe.h pml/tcp/trouble.c pml/tcp/trouble.h
 libncclx_core_la_SOURCES += $(pml_sources)

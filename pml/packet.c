@@ -140,26 +140,42 @@ static void keep_message(struct pml_space_state *space, struct pml_connection *c
     hold_keep(connection, eager ? bytes : 0);
 }
 
+/* The space and the peer that an envelope names. ERR_COMM: the space is not known here; ERR_TRANSPORT, and said so: they are not the
+ * connection's. */
+static int find_envelope(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet,
+                         struct pml_space_state **space, struct pml_peer **peer)
+{
+    uint64_t context = packet->context;
+    int source = packet->source;
+    *space = connection->last_space;
+    if (unlikely(!*space || connection->last_context != context)) {
+        *space = pml_space_find(pml, context);
+        if (!*space) return NCCLX_ERR_COMM;
+        connection->last_context = context;
+        connection->last_space = *space;
+    }
+    if (unlikely(source < 0 || source >= (*space)->comm->size || packet->tag < 0 || pml_space_peer(*space, source, peer) ||
+                 (*peer)->connection != connection)) {
+        pml_breach(connection, "it sent a message in the name of another rank");
+        return NCCLX_ERR_TRANSPORT;
+    }
+    return NCCLX_SUCCESS;
+}
+
+static struct pml_request *request_of(struct match_receive *receive)
+{
+    return (struct pml_request *)((char *)receive - offsetof(struct pml_request, u.receive.core.match));
+}
+
 /* kind: EAGER, REQUEST or FILLED. */
 static void envelope_arrived(struct pml *pml, struct pml_connection *connection, enum protocol_kind kind,
                              const struct pml_packet *packet, const void *payload, size_t bytes)
 {
-    struct pml_space_state *space = connection->last_space;
-    uint64_t context = packet->context;
-    int source = packet->source, tag = packet->tag;
+    struct pml_space_state *space;
     struct pml_peer *peer;
-    if (unlikely(!space || connection->last_context != context)) {
-        space = pml_space_find(pml, context);
-        if (!space) {
-            unknown_context(pml, connection, packet, payload, bytes);
-            return;
-        }
-        connection->last_context = context;
-        connection->last_space = space;
-    }
-    if (unlikely(source < 0 || source >= space->comm->size || tag < 0 || pml_space_peer(space, source, &peer) ||
-                 peer->connection != connection)) {
-        pml_breach(connection, "it sent a message in the name of another rank");
+    int error = find_envelope(pml, connection, packet, &space, &peer), source = packet->source, tag = packet->tag;
+    if (unlikely(error)) {
+        if (error == NCCLX_ERR_COMM) unknown_context(pml, connection, packet, payload, bytes);
         return;
     }
     if (unlikely(kind == PROTOCOL_FILLED)) {
@@ -177,9 +193,24 @@ static void envelope_arrived(struct pml *pml, struct pml_connection *connection,
         keep_message(space, connection, kind, source, tag, payload, bytes, send, address);
         return;
     }
-    struct pml_request *request =
-        (struct pml_request *)((char *)receive - offsetof(struct pml_request, u.receive.core.match));
-    pml_receive_deliver(request, connection, kind, source, tag, payload, bytes, send, address);
+    pml_receive_deliver(request_of(receive), connection, kind, source, tag, payload, bytes, send, address);
+}
+
+struct pml_request *pml_receive_arrives(struct pml_connection *connection, const struct pml_packet *packet, size_t bytes, char **to)
+{
+    struct pml_space_state *space;
+    struct pml_peer *peer;
+    if (find_envelope(connection->pml, connection, packet, &space, &peer)) return NULL;
+    struct match_receive *receive = match_first_receive(&space->match, packet->source, packet->tag);
+    struct pml_request *request = receive ? request_of(receive) : NULL;
+    if (!request || !protocol_arrives(&request->u.receive.core, bytes)) return NULL;
+    match_arrive(&space->match, &peer->core.match, packet->source, packet->tag);
+    request->connection = connection;
+    request->base.status.source = packet->source;
+    request->base.status.tag = packet->tag;
+    request->base.status.bytes = bytes;
+    *to = request->u.receive.buffer;
+    return request;
 }
 
 static void active_arrived(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet,

@@ -17,7 +17,7 @@ static int poll_tcp(struct pml *pml)
 {
     enum pml_slept slept = pml_slept(pml);
     if (slept) tcp_look_everywhere(pml->tcp);
-    else if (pml->shm && ++pml->turn % TCP_EVERY) return 0;
+    else if (pml->shm && pml->shm->readers && ++pml->turn % TCP_EVERY) return 0;
     int events = transport_tcp.poll(pml);
     if (events) pml->rests_on_tcp = true;
     else if (slept == SLEPT_UNTIL_CALLED) pml->rests_on_tcp = false; /* by one that has nothing to say, and may call on and on */
@@ -27,6 +27,7 @@ static int poll_tcp(struct pml *pml)
 int pml_poll(void *arg)
 {
     struct pml *pml = arg;
+    pml->polls++;
     int events = pml->shm ? transport_shm.poll(pml) : 0;
     if (unlikely(pml->tcp != NULL)) {
         if (events) pml->rests_on_tcp = false;

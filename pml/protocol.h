@@ -78,6 +78,7 @@ enum protocol_state {
     STATE_STREAMING,   /* send: CLEAR came, or FILLED is out; receive: CLEAR is out, or FILLED came */
     STATE_ANNOUNCED,   /* receive */
     STATE_WITHDRAWING, /* receive: cancelled while announced */
+    STATE_ARRIVING,    /* receive: of an eager message, whose data goes into the buffer as it comes */
     STATE_DONE
 };
 
@@ -152,6 +153,13 @@ struct protocol_action {
 struct protocol_action protocol_deliver(struct protocol_receive *receive, const struct protocol_route *route,
                                         enum protocol_kind kind, size_t bytes);
 struct protocol_action protocol_copied(struct protocol_receive *receive);
+/* The envelope of an EAGER message is here, its data is not: may it go straight into the buffer? */
+static inline bool protocol_arrives(struct protocol_receive *receive, size_t bytes)
+{
+    if (bytes > receive->capacity) return false;
+    receive->state = STATE_ARRIVING;
+    return true;
+}
 /* DATA came. Nothing moves, with an error, when the peer breaks the protocol. */
 struct protocol_action protocol_data(struct protocol_receive *receive, uint64_t offset, size_t bytes);
 

@@ -155,6 +155,7 @@ struct pml_request *pml_receive_place(struct pml_connection *connection, const s
 
 void pml_receive_landed(struct pml_request *request)
 {
+    request->u.receive.core.state = STATE_DONE;
     complete(request, NCCLX_SUCCESS);
 }
 

@@ -117,8 +117,23 @@ static int start_request(struct pml_space_state *space, struct pml_peer *peer, c
     return NCCLX_SUCCESS;
 }
 
-/* *out null: the message is on its way and the buffer is free. */
-static int start(struct pml_space_state *space, const void *buf, size_t bytes, int dest, int tag,
+/* A program that begins many small messages to one peer, without a look at any, has them sent together where each by itself would
+ * be a system call: at its next look, or when there are BURST_POSTS, or about BURST_BYTES. The first ones do not wait. */
+#define BURST_ALONE 4
+#define BURST_POSTS 64
+#define BURST_BYTES ((size_t)65536)
+
+static bool joins_burst(struct pml_connection *connection, size_t bytes)
+{
+    unsigned polls = connection->pml->polls;
+    if (!connection->transport->post_many || bytes > BURST_BYTES / 2) return false;
+    if (connection->burst_poll != polls) connection->burst = 0;
+    connection->burst_poll = polls;
+    return ++connection->burst > BURST_ALONE;
+}
+
+/* *out null: the message is on its way and the buffer is free. at_once: it does not wait for others. */
+static int start(struct pml_space_state *space, const void *buf, size_t bytes, int dest, int tag, bool at_once,
                  struct pml_request **out)
 {
     struct ncclx_comm *comm = space->comm;
@@ -135,11 +150,12 @@ static int start(struct pml_space_state *space, const void *buf, size_t bytes, i
         *out = NULL;
         pml->counters.eager++;
         if (unlikely(announcement != NULL)) pml_announcement_put(connection, announcement);
-        if (likely(pml_connection_clear(connection)) &&
+        if (likely(pml_connection_clear(connection)) && (at_once || likely(!joins_burst(connection, bytes))) &&
             likely(connection->transport->eager(connection, space->context, comm->rank, tag, buf, bytes)))
             return NCCLX_SUCCESS;
         error = prepare(space, peer, buf, bytes, dest, tag, out);
         if (!error) queue_eager(*out, comm->rank, tag);
+        if (connection->posts >= BURST_POSTS || connection->posts * bytes >= BURST_BYTES) pml_backlog_push(connection);
         return error;
     }
     if (announcement) {
@@ -161,7 +177,7 @@ static int start(struct pml_space_state *space, const void *buf, size_t bytes, i
 int pml_send(struct ncclx_comm *comm, enum pml_space space, const void *buf, size_t bytes, int dest, int tag)
 {
     struct pml_request *request;
-    int error = start(&comm->pml->space[space], buf, bytes, dest, tag, &request);
+    int error = start(&comm->pml->space[space], buf, bytes, dest, tag, true, &request);
     if (likely(!error && !request)) return NCCLX_SUCCESS;
     if (error) return error;
     pml_spin(comm->pml->pml, request);
@@ -175,7 +191,7 @@ int pml_isend(struct ncclx_comm *comm, enum pml_space space, const void *buf, si
               struct ncclx_request **request)
 {
     struct pml_request *made;
-    int error = start(&comm->pml->space[space], buf, bytes, dest, tag, &made);
+    int error = start(&comm->pml->space[space], buf, bytes, dest, tag, false, &made);
     if (unlikely(error)) return error;
     *request = made ? &made->base : base_request_done(comm->rt);
     return NCCLX_SUCCESS;

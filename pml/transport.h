@@ -13,6 +13,7 @@
 
 struct pml;
 struct pml_connection;
+struct pml_post;
 struct pml_request;
 
 struct transport {
@@ -26,6 +27,9 @@ struct transport {
     bool (*eager)(struct pml_connection *connection, uint64_t context, int source, int tag, const void *data,
                   size_t bytes);
     bool (*post)(struct pml_connection *connection, const struct pml_packet *packet, const struct pml_payload *payload);
+    /* Null, or sends the first posts of a list, as many as it can, with what one call costs. Returns how many are on their way, and their
+     * data no longer needed: 0: full. */
+    int (*post_many)(struct pml_connection *connection, const struct pml_post *first);
     /* Tries whether single copies work; sets route.can_read and can_write. Called once, before the first. */
     void (*probe)(struct pml_connection *connection);
     /* Single copies with the peer's memory, complete on return. name: of the peer's request which the copy is for, so
@@ -44,6 +48,8 @@ void pml_packet_arrived(struct pml *pml, struct pml_connection *connection, cons
 struct pml_request *pml_receive_place(struct pml_connection *connection, const struct pml_packet *packet, size_t bytes,
                                       char **to, bool *last);
 void pml_receive_landed(struct pml_request *request);
+/* The same for the `bytes` of an EAGER packet. Null: no receive waits for it, or a smaller one: it has to be handed in whole. */
+struct pml_request *pml_receive_arrives(struct pml_connection *connection, const struct pml_packet *packet, size_t bytes, char **to);
 /* The buffer of a request that this peer names: of a send that waits for its receiver, or of an announced receive.
  * False: no such request (any more). */
 bool pml_request_buffer(struct pml_connection *connection, uint64_t name, bool is_send, void **buffer, size_t *bytes);

@@ -21,10 +21,19 @@ runs "limits that are none" 1 env NCCLX_DQPLB_RACK=4:4 ncclxrun -n 2 "$mp/p2p"
 like "are named" 'NCCLX_DQPLB_RACK.*4:4.*lanes:outstanding:segment' "$err"
 runs "lanes are opened" 0 env NCCLX_LOG=warn,pml:info ncclxrun -n 2 "$mp/p2p"
 like "the fast one" 'lane 0 to rank [01] is open' "$err"
-like "and those for data" 'lane 4 to rank [01] is open' "$err"
+like "and those for data" 'lane 2 to rank [01] is open' "$err"
 runs "small puts" 0 env NCCLX_LOG=warn,pml:info ncclxrun -n 2 "$mp/window" signal 10
 like "open the fast lane" 'lane 0 to rank [01] is open' "$err"
 if [[ $err =~ lane\ [1-9] ]]; then fail "and no other" "$err"; else pass "and no other"; fi
+
+# Many messages together, some straight into their receive; a small one that passes a large put.
+runs "a burst of messages" 0 ncclxrun -n 2 "$mp/burst" order
+is "comes in order" "ok 2" "$out"
+runs "a burst with few bytes kept" 0 env NCCLX_UNEXPECTED_LIMIT=64K ncclxrun -n 2 "$mp/burst" order
+runs "the first message of a burst" 0 ncclxrun -n 2 "$mp/burst" first
+is "does not wait for others" "ok 2" "$out"
+runs "a small message behind a large put" 0 ncclxrun -n 2 "$mp/behind" 128
+like "passes it" '^idle [0-9.]+ behind [0-9.]+ segment [0-9.]+$' "$out"
 
 # Whether a lane that broke was open later.
 came_back() {

@@ -283,6 +283,7 @@ static void act(struct lanes *lanes, const struct dqplb_action *action)
         lanes->transport->read(lanes->connection, action->lane);
         break;
     case DQPLB_NOTICE:
+        lanes->transport->ring(lanes->connection); /* the data, which takes longer, goes first */
         put->notice.u.word[0] = action->bound;
         put->notice.u.word[1] = action->fast_bound;
         pml_post_control(lanes->connection, &put->notice);

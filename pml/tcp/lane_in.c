@@ -8,6 +8,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+/* Read at a time: packets are looked for in between. */
+#define READ_MOST ((size_t)262144)
+
 /* ---- Opening and closing ---- */
 
 static bool has_carried(const struct tcp_in *lane)
@@ -204,8 +207,8 @@ static ssize_t read_some(struct tcp_in *lane)
     struct iovec piece[2];
     int pieces = 0;
     bool direct = lane->placing && lane->frame.bytes > TCP_WHOLE_BYTES;
-    if (direct) piece[pieces++] = (struct iovec){.iov_base = lane->to, .iov_len = lane->left};
-    piece[pieces++] = (struct iovec){.iov_base = lane->in + lane->in_end, .iov_len = sizeof lane->in - lane->in_end};
+    if (direct) piece[pieces++] = (struct iovec){.iov_base = lane->to, .iov_len = lane->left < READ_MOST ? lane->left : READ_MOST};
+    if (!direct || lane->left <= READ_MOST) piece[pieces++] = (struct iovec){.iov_base = lane->in + lane->in_end, .iov_len = sizeof lane->in - lane->in_end};
     ssize_t got = readv(lane->fd, piece, pieces);
     if (got <= 0) return got;
     size_t placed = direct ? ((size_t)got < lane->left ? (size_t)got : lane->left) : 0;
@@ -223,6 +226,7 @@ int tcp_in_look(struct tcp_in *lane, bool room)
     if (unlikely(trouble->random) && tcp_trouble_holds(trouble, &lane->luck)) return 0;
     if (room) acknowledge(lane);
     if (lane->placing && !still_granted(lane)) return 1;
+    bool begins = !lane->placing;
     ssize_t got = read_some(lane);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
     if (got <= 0) { /* the origin will say so on the control lane, and ask what has come */
@@ -230,6 +234,9 @@ int tcp_in_look(struct tcp_in *lane, bool room)
         return 1;
     }
     if (!take_frames(lane)) return 1;
+    /* Its beginning is here: so is more, as a rule. */
+    bool more = begins && lane->placing && lane->frame.bytes > sizeof lane->in;
+    if (more && read_some(lane) > 0 && !take_frames(lane)) return 1;
     if (unlikely(trouble->random) && tcp_trouble_breaks(trouble, &lane->luck, lane->fd)) {
         tcp_in_fence(connection, lane->index);
         lanes_told(connection);

@@ -9,8 +9,16 @@
 
 /* Frames of one system call. */
 #define GATHER 32
+/* At a time: others want to send, too. */
+#define PUSH_BYTES ((size_t)1 << 20)
 /* Longest time that opening may take. */
 #define OPEN_MS 10000
+
+static void give_pipe(struct tcp_out *lane)
+{
+    if (lane->pipe) tcp_pipe_give(lane->pipe);
+    lane->pipe = NULL;
+}
 
 /* ---- Opening and closing ---- */
 
@@ -33,6 +41,7 @@ struct tcp_out *tcp_out_make(struct tcp_channel *channel, unsigned index, uint32
     lane->fd = -1;
     lane->attempt = 0;
     lane->watching_out = false;
+    lane->pipe = NULL;
     lane->head = lane->tail = 0;
     lane->sent = lane->in_end = 0;
     lane->completed = 0;
@@ -90,6 +99,7 @@ void tcp_out_close(struct pml_connection *connection, unsigned index)
     lane->attempt = 0;
     if (lane->fd >= 0) close(lane->fd);
     lane->fd = -1;
+    give_pipe(lane);
     lane->head = lane->tail;
     if (tcp->hot_out == lane) tcp->hot_out = NULL;
 }
@@ -123,15 +133,41 @@ static size_t add_piece(struct iovec *piece, const void *from, size_t bytes, siz
     return 1;
 }
 
+/* Frames from the head on, up to one that goes through a pipe. */
 static size_t gather(const struct tcp_out *lane, struct iovec *piece)
 {
     size_t pieces = 0, skip = lane->sent;
     for (uint32_t i = lane->head; i != lane->tail && i - lane->head < GATHER; i++) {
         const struct tcp_entry *entry = &lane->ring[i % TCP_LANE_DEPTH];
+        if (i != lane->head && entry->frame.bytes >= TCP_PIPE_LEAST) break;
         pieces += add_piece(&piece[pieces], &entry->frame, sizeof entry->frame, &skip);
         pieces += add_piece(&piece[pieces], entry->from, entry->frame.bytes, &skip);
     }
     return pieces;
+}
+
+/* The frame at the head, or what is left of it, goes through a pipe. False: it has to be copied. */
+static bool fill_pipe(struct tcp_out *lane)
+{
+    struct tcp_pipes *pipes = &lane->channel->connection->pml->tcp->pipes;
+    const struct tcp_entry *entry = &lane->ring[lane->head % TCP_LANE_DEPTH];
+    size_t header = lane->sent < sizeof entry->frame ? sizeof entry->frame - lane->sent : 0;
+    size_t from = header ? 0 : lane->sent - sizeof entry->frame, bytes = entry->frame.bytes - from;
+    if (bytes < TCP_PIPE_LEAST) return false;
+    if (bytes > TCP_PIPE_MOST + TCP_PIPE_LEAST) bytes = TCP_PIPE_MOST;
+    if (!lane->pipe) lane->pipe = tcp_pipe_take(pipes);
+    if (!lane->pipe) return false;
+    if (tcp_pipe_fill(pipes, lane->pipe, (const char *)&entry->frame + lane->sent, header, entry->from + from, bytes)) return true;
+    give_pipe(lane);
+    return false;
+}
+
+static ssize_t send_some(struct tcp_out *lane)
+{
+    struct iovec piece[2 * GATHER];
+    if ((lane->pipe && lane->pipe->held) || fill_pipe(lane)) return tcp_pipe_drain(lane->pipe, lane->fd);
+    struct msghdr message = {.msg_iov = piece, .msg_iovlen = gather(lane, piece)};
+    return sendmsg(lane->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 static void count_sent(struct tcp_out *lane, size_t bytes)
@@ -155,14 +191,15 @@ static void watch_out(struct tcp_out *lane, bool out)
 /* An end of the socket shows when it is looked at: here, somebody is in the middle of something. */
 static void push(struct tcp_out *lane)
 {
-    struct iovec piece[2 * GATHER];
+    size_t all = 0;
     if (lane->fd < 0) return;
-    while (lane->head != lane->tail) {
-        struct msghdr message = {.msg_iov = piece, .msg_iovlen = gather(lane, piece)};
-        ssize_t sent = sendmsg(lane->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (lane->head != lane->tail && all < PUSH_BYTES) {
+        ssize_t sent = send_some(lane);
         if (sent < 0) break;
         count_sent(lane, (size_t)sent);
+        all += (size_t)sent;
     }
+    if (lane->head == lane->tail) give_pipe(lane);
     watch_out(lane, lane->head != lane->tail);
 }
 

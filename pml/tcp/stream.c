@@ -8,6 +8,11 @@
 #include <sys/uio.h>
 
 #define HEADER sizeof(struct pml_packet)
+/* Packets, and their bytes, of one system call. */
+#define MANY 64
+#define MANY_BYTES ((size_t)131072)
+/* Read at a time before it is known what it is. More is copied twice; of less, small packets take more system calls. */
+#define READ_AHEAD ((size_t)16384)
 
 /* Words of packets travel in the packet; data that fits, too. What follows is counted in `pass`, which is free on a
  * socket, beside what has come from the other side. */
@@ -74,26 +79,21 @@ static void keep_all(struct tcp_channel *channel, const struct iovec *piece, int
     tcp_watch(channel);
 }
 
-bool tcp_send(struct tcp_channel *channel, const struct pml_packet *packet, const struct pml_payload *payload)
+/* The pieces of one packet: its header, and its payload where that is. Returns how many, at most 3. */
+static int lay_out(struct tcp_channel *channel, struct pml_packet *header, const struct pml_packet *packet,
+                   const struct pml_payload *payload, struct iovec *piece)
 {
-    struct pml_packet header;
-    size_t bytes = payload->first_bytes + payload->second_bytes;
-    if (unlikely(channel->meet.state != MEET_OPEN || channel->lost || channel->said_bye)) {
-        if (!channel->said_bye) tcp_open(channel);
-        return channel->said_bye; /* nobody needs it any more */
-    }
-    if (unlikely(keep_unsent(&channel->keep)) && !tcp_flush(channel)) return false;
-    memcpy((void *)&header, (const void *)packet, HEADER);
-    struct iovec piece[3] = {{.iov_base = &header, .iov_len = HEADER}};
-    int pieces = 1;
-    size_t behind = 0;
+    size_t bytes = payload->first_bytes + payload->second_bytes, behind = 0;
+    int pieces = 0;
+    memcpy((void *)header, (const void *)packet, HEADER);
+    piece[pieces++] = (struct iovec){.iov_base = header, .iov_len = HEADER};
     bool fits = bytes <= PACKET_INLINE_MAX && (packet->kind == PROTOCOL_EAGER || packet->kind == PROTOCOL_ACTIVE);
     if (bytes && fits) {
-        header.inline_bytes = (uint8_t)bytes;
-        if (payload->first_bytes) memcpy(header.u.data, payload->first, payload->first_bytes);
-        if (payload->second_bytes) memcpy(header.u.data + payload->first_bytes, payload->second, payload->second_bytes);
+        header->inline_bytes = (uint8_t)bytes;
+        if (payload->first_bytes) memcpy(header->u.data, payload->first, payload->first_bytes);
+        if (payload->second_bytes) memcpy(header->u.data + payload->first_bytes, payload->second, payload->second_bytes);
     } else if (bytes) {
-        header.inline_bytes = PACKET_HAS_PAYLOAD;
+        header->inline_bytes = PACKET_HAS_PAYLOAD;
         behind = bytes;
         if (payload->first_bytes)
             piece[pieces++] =
@@ -102,16 +102,61 @@ bool tcp_send(struct tcp_channel *channel, const struct pml_packet *packet, cons
             piece[pieces++] =
                 (struct iovec){.iov_base = (void *)(uintptr_t)payload->second, .iov_len = payload->second_bytes};
     }
-    set_pass(channel, &header, behind);
-    if (unlikely(!keep_room(&channel->keep, HEADER + behind))) return false; /* until the peer acknowledges some */
+    set_pass(channel, header, behind);
+    return pieces;
+}
+
+/* There is a connection, with nothing in the way of what comes next. */
+static bool is_clear(struct tcp_channel *channel)
+{
+    if (unlikely(channel->meet.state != MEET_OPEN || channel->lost)) {
+        tcp_open(channel);
+        return false;
+    }
+    return likely(!keep_unsent(&channel->keep)) || tcp_flush(channel);
+}
+
+/* All of the pieces, for which there is room, or nothing. */
+static bool send_pieces(struct tcp_channel *channel, struct iovec *piece, int pieces)
+{
     struct msghdr message = {.msg_iov = piece, .msg_iovlen = (size_t)pieces};
-    ssize_t sent = sendmsg(channel->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t sent = pieces == 1 ? send(channel->fd, piece->iov_base, piece->iov_len, MSG_NOSIGNAL | MSG_DONTWAIT)
+                               : sendmsg(channel->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0) {
         if (errno != EAGAIN && errno != EINTR) tcp_broke(channel, strerror(errno));
         return false;
     }
     keep_all(channel, piece, pieces, (size_t)sent);
     return true;
+}
+
+bool tcp_send(struct tcp_channel *channel, const struct pml_packet *packet, const struct pml_payload *payload)
+{
+    struct pml_packet header;
+    struct iovec piece[3];
+    if (unlikely(channel->said_bye)) return true; /* nobody needs it any more */
+    if (!is_clear(channel)) return false;
+    int pieces = lay_out(channel, &header, packet, payload, piece);
+    if (unlikely(!keep_room(&channel->keep, HEADER + follows(&header)))) return false; /* until the peer acknowledges some */
+    return send_pieces(channel, piece, pieces);
+}
+
+int tcp_send_many(struct tcp_channel *channel, const struct pml_post *post)
+{
+    struct pml_packet header[MANY];
+    struct iovec piece[3 * MANY];
+    int pieces = 0, posts = 0;
+    size_t total = 0;
+    if (unlikely(channel->said_bye)) return 1;
+    if (!is_clear(channel)) return 0;
+    for (; post && posts < MANY; post = post->next, posts++) {
+        int more = lay_out(channel, &header[posts], &post->packet, &post->payload, &piece[pieces]);
+        size_t bytes = HEADER + follows(&header[posts]);
+        if ((posts && total + bytes > MANY_BYTES) || !keep_room(&channel->keep, total + bytes)) break;
+        pieces += more;
+        total += bytes;
+    }
+    return posts && send_pieces(channel, piece, pieces) ? posts : 0;
 }
 
 bool tcp_say(struct tcp_channel *channel, enum tcp_own kind, uint64_t name)
@@ -141,20 +186,37 @@ static void landed(struct tcp_channel *channel)
     channel->to = NULL;
 }
 
-/* The data of a stream: what has come already is moved, the rest will go there directly. False: the peer breaks the
- * rules. */
+/* `bytes` of a packet go to `to`: what has come already is moved, the rest will go there directly. */
+static void begin_placing(struct tcp_channel *channel, char *to, size_t bytes, struct pml_request *receive)
+{
+    size_t have = channel->in_end - channel->in_begin, now = have < bytes ? have : bytes;
+    memcpy(to, channel->in + channel->in_begin, now);
+    channel->in_begin += now;
+    channel->to = to + now;
+    channel->left = bytes - now;
+    channel->receive = receive;
+    if (!channel->left) landed(channel);
+}
+
+/* The data of a stream. False: the peer breaks the rules. */
 static bool begin_stream(struct tcp_channel *channel, const struct pml_packet *packet, size_t bytes)
 {
     bool last;
-    struct pml_request *request = pml_receive_place(channel->connection, packet, bytes, &channel->to, &last);
+    char *to;
+    struct pml_request *request = pml_receive_place(channel->connection, packet, bytes, &to, &last);
     if (!request) return false;
-    size_t have = channel->in_end - channel->in_begin, now = have < bytes ? have : bytes;
-    memcpy(channel->to, channel->in + channel->in_begin, now);
-    channel->in_begin += now;
-    channel->to += now;
-    channel->left = bytes - now;
-    channel->receive = last ? request : NULL;
-    if (!channel->left) landed(channel);
+    begin_placing(channel, to, bytes, last ? request : NULL);
+    return true;
+}
+
+/* An eager message of which more has to come. False: there is no place for it yet, and it is taken whole. */
+static bool begin_eager(struct tcp_channel *channel, const struct pml_packet *packet, size_t bytes)
+{
+    char *to;
+    struct pml_request *request = pml_receive_arrives(channel->connection, packet, bytes, &to);
+    if (!request) return false;
+    channel->in_begin += HEADER;
+    begin_placing(channel, to, bytes, request);
     return true;
 }
 
@@ -176,6 +238,7 @@ static int take_packets(struct tcp_channel *channel)
 {
     struct pml_connection *connection = channel->connection;
     int events = 0;
+    channel->missing = 0;
     while (!channel->left && channel->in_end - channel->in_begin >= HEADER) {
         struct pml_packet packet;
         const char *at = channel->in + channel->in_begin;
@@ -192,7 +255,14 @@ static int take_packets(struct tcp_channel *channel)
         if (bytes ? packet.inline_bytes != PACKET_HAS_PAYLOAD || bytes > TCP_PAYLOAD_MAX
                   : packet.inline_bytes > PACKET_INLINE_MAX)
             return -1;
-        if (channel->in_end - channel->in_begin < HEADER + bytes) break;
+        if (channel->in_end - channel->in_begin < HEADER + bytes) {
+            if (packet.kind != PROTOCOL_EAGER || !begin_eager(channel, &packet, bytes)) {
+                channel->missing = HEADER + bytes - (channel->in_end - channel->in_begin);
+                break;
+            }
+            events++;
+            continue;
+        }
         channel->in_begin += HEADER + bytes;
         events++;
         if (packet.kind >= TCP_BYE && packet.kind <= TCP_REST_NO) {
@@ -221,13 +291,13 @@ static void acknowledge(struct tcp_channel *channel)
     if (unlikely(due) && channel->meet.state == MEET_OPEN && !channel->lost) tcp_say(channel, TCP_ACK, 0);
 }
 
-int tcp_receive(struct tcp_channel *channel)
+/* One read: to the place of what is under way, and ahead. Returns packets and other events, 0: nothing is there. */
+static int receive_some(struct tcp_channel *channel)
 {
-    if (channel->heard_bye || channel->lost) return 0;
+    size_t ahead = channel->missing + READ_AHEAD, room = TCP_IN_BYTES - channel->in_end;
     struct iovec piece[2] = {{.iov_base = channel->to, .iov_len = channel->left}};
     int pieces = channel->left ? 1 : 0;
-    piece[pieces++] =
-        (struct iovec){.iov_base = channel->in + channel->in_end, .iov_len = TCP_IN_BYTES - channel->in_end};
+    piece[pieces++] = (struct iovec){.iov_base = channel->in + channel->in_end, .iov_len = ahead < room ? ahead : room};
     ssize_t got = pieces == 1 ? recv(channel->fd, piece[0].iov_base, piece[0].iov_len, MSG_DONTWAIT)
                               : readv(channel->fd, piece, pieces);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
@@ -252,4 +322,12 @@ int tcp_receive(struct tcp_channel *channel)
         tcp_trouble_breaks(trouble, &channel->luck, channel->fd))
         tcp_broke(channel, "as it was told to");
     return events > 0 ? events : 1;
+}
+
+int tcp_receive(struct tcp_channel *channel)
+{
+    if (channel->heard_bye || channel->lost) return 0;
+    int events = receive_some(channel);
+    bool more = events && (channel->left || channel->missing); /* the rest of what has begun is there, as a rule */
+    return more && channel->fd >= 0 && !channel->broken && !channel->heard_bye ? events + receive_some(channel) : events;
 }

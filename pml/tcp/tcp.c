@@ -1,7 +1,7 @@
 /* tcp.c - the transport over sockets: start, end, polling, sleeping. */
 #include "config.h"
 
-#include "pml/tcp/tcp.h"
+#include "pml/tcp/lane.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* Two copies in the kernel and a system call each way cost more than a round trip of control packets from here on. */
-#define EAGER_LIMIT ((size_t)32768)
+#define EAGER_LIMIT ((size_t)65536)
 /* Polls that find nothing between two looks at all sockets: one that something came from lately is asked each time. */
 #define LOOK_EVERY 8
 /* So many looks at a lane that find nothing, and it is looked at like all others. */
@@ -85,6 +85,7 @@ int tcp_start(struct pml *pml)
     if (!tcp) return base_error(NCCLX_ERR_NO_MEM, "no memory");
     tcp->pml = pml;
     tcp->epoll = -1;
+    tcp_pipes_init(&tcp->pipes);
     pml->tcp = tcp;
     int error = tcp_trouble_parse(pml->rt->config.value[CONFIG_LANE_TROUBLE].text, &tcp->trouble);
     if (!error) error = listen_here(tcp);
@@ -146,6 +147,7 @@ void tcp_stop(struct pml *pml)
     }
     if (tcp->oob) oob_destroy(tcp->oob);
     if (tcp->epoll >= 0) close(tcp->epoll);
+    tcp_pipes_release(&tcp->pipes);
     base_free(AREA_TCP, tcp);
     pml->tcp = NULL;
 }
@@ -227,6 +229,11 @@ static bool post(struct pml_connection *connection, const struct pml_packet *pac
     return tcp_send(connection->channel, packet, payload);
 }
 
+static int post_many(struct pml_connection *connection, const struct pml_post *first)
+{
+    return tcp_send_many(connection->channel, first);
+}
+
 /* Nobody but its owner reaches the memory of a process on another host. */
 static void probe(struct pml_connection *connection)
 {
@@ -269,7 +276,6 @@ static int look_at_channel(struct tcp *tcp, struct tcp_channel *channel, uint32_
 static int look_at(struct tcp *tcp, const struct epoll_event *event)
 {
     const enum tcp_kind *kind = event->data.ptr;
-    if (!kind) return 0; /* oob's: looked at anyway */
     if (*kind == TCP_CONTROL) return look_at_channel(tcp, event->data.ptr, event->events);
     if (*kind == TCP_LANE_OUT) {
         tcp->hot_out = event->data.ptr;
@@ -281,16 +287,30 @@ static int look_at(struct tcp *tcp, const struct epoll_event *event)
     return tcp_in_look(event->data.ptr, event->events & EPOLLOUT);
 }
 
+/* Packets before data, which takes longer: a small message does not wait for segments of others. */
+static int look_at_ready(struct tcp *tcp, const struct epoll_event *events, int count, bool *strangers)
+{
+    int found = 0;
+    for (int i = 0; i < count; i++) {
+        const enum tcp_kind *kind = events[i].data.ptr;
+        *strangers = *strangers || !kind;
+        if (kind && *kind == TCP_CONTROL) found += look_at(tcp, &events[i]);
+    }
+    for (int i = 0; i < count; i++) {
+        const enum tcp_kind *kind = events[i].data.ptr;
+        if (!kind || *kind == TCP_CONTROL) continue;
+        found += look_at(tcp, &events[i]);
+        if (tcp->hot) found += tcp_receive(tcp->hot);
+    }
+    return found;
+}
+
 static int look_at_all(struct tcp *tcp)
 {
     struct epoll_event events[16];
-    int found = 0, count = epoll_wait(tcp->epoll, events, 16, 0);
     bool strangers = false;
     tcp->looks++;
-    for (int i = 0; i < count; i++) {
-        strangers = strangers || !events[i].data.ptr;
-        found += look_at(tcp, &events[i]);
-    }
+    int count = epoll_wait(tcp->epoll, events, 16, 0), found = look_at_ready(tcp, events, count, &strangers);
     if (unlikely(tcp->trim)) tcp_room_trim(tcp);
     uint64_t now = base_clock_ns();
     if (!strangers && !((tcp->unsettled || tcp->crowded) && now - tcp->looked_ns > OPEN_LOOK_NS) && now < oob_deadline(tcp->oob))
@@ -310,7 +330,7 @@ static int look_at_hot(struct tcp *tcp)
         events += found;
     }
     if (tcp->hot_out) {
-        int found = tcp_out_look(tcp->hot_out, false);
+        int found = tcp_out_look(tcp->hot_out, tcp->hot_out->head != tcp->hot_out->tail);
         tcp->idle_out = found ? 0 : tcp->idle_out + 1;
         if (tcp->idle_out > IDLE_LOOKS) tcp->hot_out = NULL;
         events += found;
@@ -342,6 +362,7 @@ const struct transport transport_tcp = {
     .disconnect = disconnect,
     .eager = eager,
     .post = post,
+    .post_many = post_many,
     .probe = probe,
     .read = read_from,
     .write = write_to,

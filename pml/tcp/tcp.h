@@ -10,6 +10,7 @@
 #include "pml/lanes/lanes.h"
 #include "pml/tcp/keep.h"
 #include "pml/tcp/meet.h"
+#include "pml/tcp/pipe.h"
 #include "pml/tcp/trouble.h"
 
 #include "bootstrap/bootstrap.h"
@@ -82,7 +83,8 @@ struct tcp_channel {
     struct tcp_bad_luck luck;
     char *in; /* what has come and is not taken yet: [in_begin, in_end) of TCP_IN_BYTES */
     size_t in_begin, in_end;
-    char *to; /* where `left` more bytes of a stream go */
+    size_t missing; /* of the packet at in_begin, which is taken whole */
+    char *to; /* where `left` more bytes of a stream or an eager message go */
     size_t left;
     struct pml_request *receive; /* complete when they are there; null: more pieces follow */
     struct keep keep;            /* what was sent */
@@ -111,6 +113,7 @@ struct tcp {
     bool trim;                 /* some rest, and hold memory of lanes */
     bool ending;
     unsigned looks;            /* at all sockets */
+    struct tcp_pipes pipes;
     struct tcp_trouble trouble;
     unsigned turn;
     uint64_t looked_ns;
@@ -172,6 +175,8 @@ int tcp_receive(struct tcp_channel *channel);
 /* What did not fit before. True: all is out. */
 bool tcp_flush(struct tcp_channel *channel);
 bool tcp_send(struct tcp_channel *channel, const struct pml_packet *packet, const struct pml_payload *payload);
+/* The first ones of a list, as many as one call takes. Returns how many are on their way. */
+int tcp_send_many(struct tcp_channel *channel, const struct pml_post *first);
 /* For the connection itself: goes out in its turn. False: the connection has ended. */
 bool tcp_say(struct tcp_channel *channel, enum tcp_own kind, uint64_t name);
 

@@ -6,6 +6,13 @@ mp_programs += tests/mp/absent
 tests_mp_absent_SOURCES = tests/mp/absent.c tests/mp/check.h
 tests_mp_absent_LDADD = $(MP_LIBS)
 
+mp_programs += tests/mp/behind
+tests_mp_behind_SOURCES = tests/mp/behind.c tests/mp/check.h
+tests_mp_behind_LDADD = $(MP_LIBS)
+mp_programs += tests/mp/burst
+tests_mp_burst_SOURCES = tests/mp/burst.c tests/mp/check.h
+tests_mp_burst_LDADD = $(MP_LIBS)
+
 mp_programs += tests/mp/check
 tests_mp_check_SOURCES = tests/mp/check.c tests/mp/check.h
 tests_mp_check_LDADD = $(MP_LIBS)
