@@ -3,10 +3,8 @@
 
 #include <inttypes.h>
 
-int osc_check_range(const struct osc_target *target, size_t displacement, size_t bytes, uint64_t *offset)
+int osc_bad_range(const struct osc_target *target, size_t displacement, size_t bytes)
 {
-    if (!__builtin_mul_overflow((uint64_t)displacement, target->unit, offset) && window_within(*offset, bytes, target->bytes))
-        return NCCLX_SUCCESS;
     return base_error(NCCLX_ERR_RANGE,
                       "%zu bytes at displacement %zu (of %" PRIu64 " bytes each) do not fit into the %" PRIu64 " bytes of rank %d", bytes,
                       displacement, target->unit, target->bytes, target->rank);

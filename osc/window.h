@@ -182,7 +182,14 @@ static inline int osc_target_find(struct osc_window *window, int rank, struct os
 /* ---- access.c ------------------------------------------------------------------------------------------------- */
 
 /* The offset of `bytes` at a displacement in the target's window, or ERR_RANGE. */
-int osc_check_range(const struct osc_target *target, size_t displacement, size_t bytes, uint64_t *offset);
+int osc_bad_range(const struct osc_target *target, size_t displacement, size_t bytes) __attribute__((cold));
+static inline int osc_check_range(const struct osc_target *target, size_t displacement, size_t bytes, uint64_t *offset)
+{
+    if (__builtin_expect(!__builtin_mul_overflow((uint64_t)displacement, target->unit, offset) &&
+                             window_within(*offset, bytes, target->bytes), 1))
+        return NCCLX_SUCCESS;
+    return osc_bad_range(target, displacement, bytes);
+}
 int osc_check_slot(uint64_t slots, size_t slot);
 int osc_check_signal(const struct osc_target *target, const struct osc_signal *signal);
 /* A put that may be checked and started apart from its signal. */

@@ -146,6 +146,7 @@ static void end_left_object(struct handle_entry *entry)
     case HANDLE_OP: base_op_free(&op); break;
     case HANDLE_ERRHANDLER: base_free(AREA_RUNTIME, object); break; /* the communicators that used it are gone */
     case HANDLE_NONE:
+    case HANDLE_KINDS:
     case HANDLE_COMM:
     case HANDLE_WIN:
     case HANDLE_PLAN:    /* both ended by osc */

@@ -2,6 +2,8 @@
 #include "runtime/handles.h"
 #include "runtime/base/base.h"
 
+#include <string.h>
+
 #define FIRST_PLACES_LOG2 5u
 
 static void place(struct handle_table *table, struct handle_entry entry)
@@ -22,6 +24,7 @@ int handle_reserve(struct handle_table *table)
     if (!larger.entries) return base_error(NCCLX_ERR_NO_MEM, "no memory for a table of %zu handles", larger.mask + 1);
     for (size_t i = 0; i < places; i++)
         if (table->entries[i].pointer) place(&larger, table->entries[i]);
+    memcpy(larger.latest, table->latest, sizeof larger.latest);
     base_free(AREA_RUNTIME, table->entries);
     *table = larger;
     return NCCLX_SUCCESS;
@@ -33,12 +36,25 @@ void handle_insert(struct handle_table *table, enum handle_kind kind, const void
     table->used++;
 }
 
+bool handle_find(struct handle_table *table, enum handle_kind kind, const void *pointer)
+{
+    if (!table->used || !pointer) return false;
+    for (size_t at = handle_place(table, pointer); table->entries[at].pointer; at = (at + 1) & table->mask) {
+        if (table->entries[at].pointer != pointer) continue;
+        if (table->entries[at].kind != kind) return false;
+        table->latest[kind] = pointer;
+        return true;
+    }
+    return false;
+}
+
 void handle_remove(struct handle_table *table, const void *pointer)
 {
     if (!table->used) return;
     size_t hole = handle_place(table, pointer);
     while (table->entries[hole].pointer && table->entries[hole].pointer != pointer) hole = (hole + 1) & table->mask;
     if (!table->entries[hole].pointer) return;
+    if (table->latest[table->entries[hole].kind] == pointer) table->latest[table->entries[hole].kind] = NULL;
     table->used--;
     /* Entries behind the hole move into it when their own place is not between the hole and them: no probe may stop
      * early. */

@@ -17,7 +17,8 @@ enum handle_kind {
     HANDLE_OP,
     HANDLE_INFO,
     HANDLE_ERRHANDLER,
-    HANDLE_PLAN
+    HANDLE_PLAN,
+    HANDLE_KINDS
 };
 
 struct handle_entry {
@@ -31,6 +32,7 @@ struct handle_table {
     size_t mask;    /* places - 1; places are a power of two */
     unsigned shift; /* 64 - log2(places) */
     size_t used;
+    const void *latest[HANDLE_KINDS]; /* found last, and still live: most calls name the same window again */
 };
 
 /* Fibonacci hashing: the high bits of a product with 2^64 / golden ratio. Allocations are 16 bytes apart or more. */
@@ -39,12 +41,12 @@ static inline size_t handle_place(const struct handle_table *table, const void *
     return (size_t)((((uint64_t)(uintptr_t)pointer >> 4) * UINT64_C(0x9e3779b97f4a7c15)) >> table->shift);
 }
 
-static inline bool handle_live(const struct handle_table *table, enum handle_kind kind, const void *pointer)
+bool handle_find(struct handle_table *table, enum handle_kind kind, const void *pointer);
+
+static inline bool handle_live(struct handle_table *table, enum handle_kind kind, const void *pointer)
 {
-    if (!table->used || !pointer) return false;
-    for (size_t at = handle_place(table, pointer); table->entries[at].pointer; at = (at + 1) & table->mask)
-        if (table->entries[at].pointer == pointer) return table->entries[at].kind == kind;
-    return false;
+    if (__builtin_expect(pointer && pointer == table->latest[kind], 1)) return true;
+    return handle_find(table, kind, pointer);
 }
 
 /* Makes room for one more, so that the next handle_insert cannot fail. NCCLX_SUCCESS or NCCLX_ERR_NO_MEM. */
