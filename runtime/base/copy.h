@@ -21,4 +21,8 @@ static inline void base_copy_shared(void *to, const void *from, size_t bytes)
     memcpy(to, from, bytes);
 }
 
+/* memcpy past the caches, for what will not be in them anyway when it is read: a line that is only written need not come from
+ * memory first, and pushes nothing out. */
+void base_copy_streaming(void *to, const void *from, size_t bytes);
+
 #endif

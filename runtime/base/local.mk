@@ -3,11 +3,12 @@ AM_CPPFLAGS += -DNCCLX_SYSTEM_CONFIG='"$(sysconfdir)/ncclx.conf"'
 libncclx_core_la_SOURCES += \
 	runtime/base/area.c runtime/base/area.h \
 	runtime/base/base.h \
+	runtime/base/choice.c runtime/base/choice.h \
 	runtime/base/clock.h \
 	runtime/base/comm.h \
 	runtime/base/config.c runtime/base/config.h \
 	runtime/base/config_parse.c \
-	runtime/base/copy.h \
+	runtime/base/copy.c runtime/base/copy.h \
 	runtime/base/error.c runtime/base/error.h \
 	runtime/base/file.c runtime/base/file.h \
 	runtime/base/info.c runtime/base/info.h \

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "runtime/base/base.h"
+#include "runtime/base/copy.h"
 #include "tests/unit/capture.h"
 
 #include <errno.h>
@@ -461,9 +462,27 @@ static void forked_child_holds_nothing(void **state)
     close(disowned);
 }
 
+/* From and to any place of a line, and nothing beside it. */
+static void streaming_copies(void **state)
+{
+    (void)state;
+    static char from[1024], to[1024], expected[1024];
+    for (size_t i = 0; i < sizeof from; i++) from[i] = (char)(i * 7 + i / 256);
+    for (size_t bytes = 0; bytes < 700; bytes += bytes < 260 ? 1 : 37) {
+        for (size_t place = 0; place < 64; place += 5) {
+            memset(to, 'x', sizeof to);
+            memset(expected, 'x', sizeof expected);
+            memcpy(expected + 64 + place, from + bytes % 64, bytes);
+            base_copy_streaming(to + 64 + place, from + bytes % 64, bytes);
+            assert_memory_equal(to, expected, sizeof to);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(streaming_copies),
         cmocka_unit_test(areas_count_bytes),
         cmocka_unit_test(errors_keep_their_sentence),
         cmocka_unit_test(types_have_sizes_and_names),
