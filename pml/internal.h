@@ -28,6 +28,7 @@ struct pml_connection {
     struct protocol_route route;
     size_t payload_max;        /* largest payload of one packet */
     size_t stream_piece;       /* and of one of a stream */
+    size_t choose_above;       /* the transport is asked how larger messages are to travel */
     size_t announce_threshold; /* receives from it announce themselves from this size on */
     bool probed;        /* route.can_read and can_write are known */
     bool copies;        /* NCCLX_PROTOCOL=copy, and the peer is another process */

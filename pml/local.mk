@@ -41,6 +41,7 @@ pml_sources = \
 	pml/shm/help.c pml/shm/help.h \
 	pml/shm/neighbour.c \
 	pml/shm/offer.h \
+	pml/shm/pace.c pml/shm/pace.h \
 	pml/shm/ring.c pml/shm/ring.h \
 	pml/shm/segment.c pml/shm/segment.h \
 	pml/shm/serve.c pml/shm/serve.h \

@@ -147,6 +147,7 @@ static int connection_make(struct pml *pml, int rank, struct pml_connection **co
         (*place)->pml = pml;
         (*place)->rank = rank;
         (*place)->announce_threshold = pml->announce_threshold;
+        (*place)->choose_above = SIZE_MAX;
     }
     *connection = *place;
     return NCCLX_SUCCESS;
@@ -157,6 +158,7 @@ static void copy_only(struct pml_connection *connection)
 {
     connection->copies = connection->probed = true;
     connection->route.can_read = connection->route.can_write = false;
+    connection->choose_above = SIZE_MAX; /* the way is given */
     connection->announce_threshold = SIZE_MAX;
 }
 

@@ -145,6 +145,7 @@ static int start(struct pml_space_state *space, const void *buf, size_t bytes, i
     struct pml_connection *connection = peer->connection;
     pml->counters.messages_sent++;
     connection->traffic.sent += bytes;
+    if (unlikely(bytes > connection->choose_above)) connection->transport->choose(connection, bytes);
     enum protocol_way way = protocol_send_start(&peer->core, &connection->route, tag, bytes, &announcement);
     if (likely(way == SEND_EAGER)) {
         *out = NULL;

@@ -22,6 +22,8 @@ struct transport {
      * the lock up to wait for what the peer has published: a connection that has a transport then is left as it is. */
     int (*connect)(struct pml *pml, struct pml_connection *connection);
     void (*disconnect)(struct pml *pml, struct pml_connection *connection);
+    /* Before a message of more than connection->choose_above bytes: sets route.eager_limit for this one. */
+    void (*choose)(struct pml_connection *connection, size_t bytes);
     /* Sends what is eager, or any packet (its payload fields are the transport's to fill). False: full, and nothing
      * happened. */
     bool (*eager)(struct pml_connection *connection, uint64_t context, int source, int tag, const void *data,

@@ -18,8 +18,9 @@ enum {
     HELP_PUTTING = 69  /* read pieces from my buffer into your memory */
 };
 
-/* Smaller copies are over before the other side has noticed; measured: at 16 KiB it costs as much as it saves. */
-#define HELP_MIN_BYTES ((size_t)24576)
+/* Smaller copies are over before the other side has noticed. Above the other size help always pays. */
+#define HELP_MIN_BYTES ((size_t)16384)
+#define HELP_SURE_BYTES (HELP_MIN_BYTES << HELP_CLASSES)
 /* From here on the calls for pieces are cheap beside the copy, even while the other side has a copy of its own. */
 #define HELP_BOTH_WAYS_BYTES ((size_t)524288)
 

@@ -13,6 +13,7 @@
 
 #include "pml/packet.h"
 #include "pml/shm/offer.h"
+#include "pml/shm/pace.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -41,6 +42,8 @@ struct ring_shared {
     char help_pad[RING_LINE_BYTES - sizeof(struct ring_help)];
     struct offer offer; /* of a copy that the writer of the ring asks the reader for: see serve.c */
     char offer_pad[RING_LINE_BYTES - sizeof(struct offer)];
+    struct pace_shared pace; /* of the messages in this ring, and those too large for it: the reader tells */
+    char pace_pad[RING_LINE_BYTES - sizeof(struct pace_shared)];
     struct pml_packet line[RING_LINES];
     char payload[];
 };

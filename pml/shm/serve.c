@@ -21,8 +21,7 @@
 
 static bool worth_trying(struct shm_channel *channel, size_t bytes)
 {
-    if (bytes > SERVE_MAX_BYTES || (bytes > SERVE_FAR_BYTES && shm_is_far(channel) && ++channel->detours % FAR_DETOURS) ||
-        !pml_connection_clear(channel->connection)) return false;
+    if (bytes > SERVE_MAX_BYTES || !pml_connection_clear(channel->connection)) return false;
     if (!offer_possible(&channel->writer.shared->offer, channel->serve_round)) return false;
     if (channel->connection->pml->rt->job.oversubscribed) return false;
     if (pml_sleeps(&channel->mailbox->sleeping)) return false;
@@ -39,8 +38,7 @@ static char *ask(struct shm_channel *channel, bool write, const char *here, uint
     char *place = line->u.data;
     if (bytes <= PACKET_INLINE_MAX) line->inline_bytes = (uint8_t)bytes;
     else if (!(place = ring_payload(&channel->writer, line, bytes))) return NULL;
-    if (write && bytes > SERVE_FAR_BYTES) shm_copy_timed(channel, place, here, bytes);
-    else if (write) base_copy_shared(place, here, bytes);
+    if (write) base_copy_shared(place, here, bytes);
     line->kind = write ? SERVE_WRITE : SERVE_READ;
     line->context = there;
     line->source = (int32_t)++channel->serve_round;
@@ -113,8 +111,7 @@ bool serve_copy(struct shm_channel *channel, bool write, char *here, uint64_t th
         return false;
     }
     channel->serve_misses = 0;
-    if (!write && bytes > SERVE_FAR_BYTES) shm_copy_timed(channel, here, place, bytes);
-    else if (!write) base_copy_shared(here, place, bytes);
+    if (!write) base_copy_shared(here, place, bytes);
     return true;
 }
 

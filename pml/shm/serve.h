@@ -12,9 +12,9 @@ enum {
     SERVE_READ = 67   /* copy from the address into the payload, which stays the sender's */
 };
 
-/* Above, one copy by the system call costs no more than two by two cores. */
-#define SERVE_MAX_BYTES ((size_t)8192)
-#define SERVE_FAR_BYTES ((size_t)2048) /* the same between cores that are far from each other */
+/* Up to here two copies by two cores are always less than a system call; up to the other, they may be. */
+#define SERVE_SURE_BYTES ((size_t)2048)
+#define SERVE_MAX_BYTES (SERVE_SURE_BYTES << SERVE_CLASSES)
 
 /* True: copied, or *failed. False: copy by other means. */
 bool serve_copy(struct shm_channel *channel, bool write, char *here, uint64_t there, size_t bytes, int *failed);

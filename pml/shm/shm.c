@@ -13,19 +13,11 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* Up to here two copies through the ring are faster than a system call and its page walks. Measured on Zen 3, one way,
- * cores that share a cache: 16 KiB 1.7 us against 3.5, and many in a row 0.7 against 3.5; 64 KiB 5.9 against 6.4, and 2.5
- * against 6.8. Cores far from each other: 8 KiB 3.4 against 3.7, and in a row 2.5 against 5.2; 16 KiB in a row 5.4 against
- * 3.7. */
-#define EAGER_LIMIT ((size_t)65536)
-#define EAGER_LIMIT_FAR ((size_t)8192)
-/* Copies of more than this are timed, so that some still are while the peer is far. */
-#define TIMED_BYTES ((size_t)4096)
-/* Time to copy 1 KiB to or from the ring which says that the cores are far from each other: 50 ns are usual between near
- * ones with warm caches, 240 between far ones. */
-#define FAR_PACE 170u
-#define NEAR_PACE 100u /* a single copy at this one is proof of the opposite */
-#define PACE_MAX 1000u /* more is an interruption */
+/* The ring's largest message unless the user sets another one; which of those above PACE_LEAST take it is learnt. On Zen 3,
+ * one way, cores that share a cache: 16 KiB 1.7 us against 3.5 by a system call, and many in a row 0.7 against 3.5; 64 KiB 5.9
+ * against 6.4, and 2.5 against 6.8. Cores far from each other: 16 KiB in a row 5.4 against 3.7. On a Xeon 64 KiB 15 against
+ * 3.2, and in a row 6.8 against 3.1. */
+#define EAGER_LIMIT (PACE_LEAST << PACE_CLASSES)
 /* A stream is cut into pieces of this many bytes at most, so that small packets pass between them. */
 #define STREAM_PIECE ((size_t)16384)
 /* Packets taken from one peer before the others get their turn. */
@@ -101,6 +93,20 @@ void shm_stop(struct pml *pml)
 /* ---- Connections
  * -------------------------------------------------------------------------------------------------------- */
 
+/* The user's word counts, and without single copies there is nothing to choose. */
+static void start_learning(struct pml_connection *connection)
+{
+    const struct base_config *config = &connection->pml->rt->config;
+    struct shm_channel *channel = connection->channel;
+    pace_init(&channel->pace);
+    for (int write = 0; write < 2; write++) {
+        for (int class = 0; class < HELP_CLASSES; class++) choice_init(&channel->help[write][class], 0);
+        for (int class = 0; class < SERVE_CLASSES; class++) choice_init(&channel->serve[write][class], 0);
+    }
+    bool fixed = config->value[CONFIG_EAGER_LIMIT].number || !config->value[CONFIG_SHM_CMA].number;
+    if (!fixed && channel->eager_limit > PACE_LEAST) connection->choose_above = PACE_LEAST;
+}
+
 static int shm_connect(struct pml *pml, struct pml_connection *connection)
 {
     struct shm *shm = pml->shm;
@@ -128,6 +134,7 @@ static int shm_connect(struct pml *pml, struct pml_connection *connection)
     size_t limit = eager_limit(pml->rt);
     channel->eager_limit = limit < connection->payload_max ? limit : connection->payload_max;
     connection->route.eager_limit = channel->eager_limit;
+    start_learning(connection);
     return NCCLX_SUCCESS;
 }
 
@@ -186,22 +193,21 @@ void shm_visible(struct shm_channel *channel)
     visible(channel);
 }
 
-bool shm_is_far(const struct shm_channel *channel)
+static void shm_choose(struct pml_connection *connection, size_t bytes)
 {
-    return channel->pace > FAR_PACE;
+    struct shm_channel *channel = connection->channel;
+    connection->route.eager_limit = channel->eager_limit;
+    channel->mark = false;
+    if (bytes <= channel->eager_limit &&
+        pace_next(&channel->pace, &channel->writer.shared->pace, bytes, &channel->mark) == PACE_SINGLE)
+        connection->route.eager_limit = PACE_LEAST;
 }
 
-void shm_copy_timed(struct shm_channel *channel, void *to, const void *from, size_t bytes)
+static void copy_marked(struct shm_channel *channel, void *to, const void *from, size_t bytes)
 {
-    uint64_t begin = base_clock_ns();
+    uint64_t begun = base_clock_ns();
     base_copy_shared(to, from, bytes);
-    uint64_t pace = (base_clock_ns() - begin) * 1024 / bytes;
-    /* Many things make a copy slow, fresh memory and cold caches too, but only near cores a fast one. */
-    if (pace <= NEAR_PACE) channel->pace = (uint32_t)pace;
-    else channel->pace = (uint32_t)((7 * channel->pace + (pace < PACE_MAX ? pace : PACE_MAX)) / 8);
-    bool far = shm_is_far(channel) && !channel->connection->pml->rt->config.value[CONFIG_EAGER_LIMIT].number;
-    channel->connection->route.eager_limit =
-        far && channel->eager_limit > EAGER_LIMIT_FAR ? EAGER_LIMIT_FAR : channel->eager_limit;
+    pace_here(&channel->pace, bytes, base_clock_ns() - begun);
 }
 
 static bool shm_eager(struct pml_connection *connection, uint64_t context, int source, int tag, const void *data,
@@ -214,12 +220,14 @@ static bool shm_eager(struct pml_connection *connection, uint64_t context, int s
         line->inline_bytes = (uint8_t)bytes;
         if (bytes) memcpy(line->u.data, data, bytes); /* without any, data may be null */
     } else {
-        /* One that tries whether the peer is near: memory that was long out of use is slow in any case. */
-        if (unlikely(bytes > EAGER_LIMIT_FAR && shm_is_far(channel))) ring_calm_down(&channel->writer);
+        bool marked = bytes > PACE_LEAST && channel->mark;
+        /* When others take another way for long: memory that was long out of use is slow in any case. */
+        if (unlikely(marked && pace_answered(&channel->pace))) ring_calm_down(&channel->writer);
         char *place = ring_payload(&channel->writer, line, bytes);
         if (unlikely(!place)) return false;
-        if (bytes > TIMED_BYTES) shm_copy_timed(channel, place, data, bytes);
+        if (unlikely(marked)) copy_marked(channel, place, data, bytes);
         else base_copy_shared(place, data, bytes);
+        line->count = marked;
     }
     line->kind = PROTOCOL_EAGER;
     line->context = context;
@@ -264,9 +272,17 @@ static bool shm_post(struct pml_connection *connection, const struct pml_packet 
     }
     ring_publish(&channel->writer, line);
     visible(channel);
-    if (packet->kind == PROTOCOL_REQUEST && ++channel->detours % FAR_DETOURS == 0)
-        connection->route.eager_limit = channel->eager_limit;
     return true;
+}
+
+/* A message whose sender wants to know what our part of it takes. */
+static void take_marked(struct pml *pml, struct shm_channel *channel, const struct pml_packet *line, const void *payload,
+                        size_t bytes)
+{
+    uint64_t begun = base_clock_ns();
+    pml_packet_arrived(pml, channel->connection, line, payload, bytes);
+    pace_tell(&channel->reader.shared->pace, PACE_RING, pace_class(bytes, PACE_LEAST, PACE_CLASSES),
+              pace_cost(base_clock_ns() - begun, bytes));
 }
 
 static inline void take(struct pml *pml, struct shm_channel *channel, const struct pml_packet *line)
@@ -283,7 +299,10 @@ static inline void take(struct pml *pml, struct shm_channel *channel, const stru
     } else if (unlikely(line->kind >= HELP_READING)) {
         help_arrived(channel, line);
     } else {
-        pml_packet_arrived(pml, channel->connection, line, payload, bytes);
+        channel->pace.spoken |= line->kind != PROTOCOL_FINISHED;
+        if (unlikely(bytes > PACE_LEAST && line->kind == PROTOCOL_EAGER && line->count))
+            take_marked(pml, channel, line, payload, bytes);
+        else pml_packet_arrived(pml, channel->connection, line, payload, bytes);
     }
     ring_release(&channel->reader, line, bytes > PACKET_INLINE_MAX ? bytes : 0);
     ring_answered(&channel->writer);
@@ -333,6 +352,8 @@ static void shm_probe(struct pml_connection *connection)
     int failed = cma_read(channel->mailbox->pid, &found, channel->mailbox->token_address, sizeof found);
     bool works = !failed && found == token; /* another process may have that number, in another namespace */
     connection->route.can_read = connection->route.can_write = works;
+    for (unsigned class = 0; class < PACE_CLASSES && !works; class++)
+        pace_tell(&channel->reader.shared->pace, PACE_SINGLE, class, UINT32_MAX);
     if (!works)
         base_log(AREA_SHM, LOG_INFO, "no single copies with rank %d (%s): data goes through the ring", connection->rank,
                  failed ? strerror(failed) : "its process number means another process here");
@@ -347,17 +368,44 @@ static bool may_help(const struct pml_connection *connection, bool write, size_t
     return write || !connection->requested || bytes >= HELP_BOTH_WAYS_BYTES;
 }
 
-static int copy(struct pml_connection *connection, bool write, char *here, uint64_t there, size_t bytes, uint64_t name)
+static int copy_alone(const struct shm_channel *channel, bool write, char *here, uint64_t there, size_t bytes)
+{
+    return write ? cma_write(channel->mailbox->pid, here, there, bytes) : cma_read(channel->mailbox->pid, here, there, bytes);
+}
+
+/* For a request of the peer's, which waits for it. */
+static int copy_for_request(struct pml_connection *connection, bool write, char *here, uint64_t there, size_t bytes, uint64_t name)
 {
     struct shm_channel *channel = connection->channel;
+    if (!may_help(connection, write, bytes)) return copy_alone(channel, write, here, there, bytes);
+    if (bytes > HELP_SURE_BYTES) return help_copy(channel, write, here, there, bytes, name);
+    struct choice *choice = &channel->help[write][pace_class(bytes, HELP_MIN_BYTES, HELP_CLASSES)];
+    uint64_t begun = base_clock_ns();
+    unsigned alone = choice_next(choice);
+    int failed = alone ? copy_alone(channel, write, here, there, bytes) : help_copy(channel, write, here, there, bytes, name);
+    choice_learn(choice, alone, pace_cost(base_clock_ns() - begun, bytes));
+    return failed;
+}
+
+/* For an operation on a window, of which the peer need not know. */
+static int copy_exposed(struct shm_channel *channel, bool write, char *here, uint64_t there, size_t bytes)
+{
     int failed = 0;
-    if (!name && serve_copy(channel, write, here, there, bytes, &failed)) {
-        if (!failed) return NCCLX_SUCCESS;
-    } else if (name && may_help(connection, write, bytes))
-        failed = help_copy(channel, write, here, there, bytes, name);
-    else
-        failed = write ? cma_write(channel->mailbox->pid, here, there, bytes)
-                       : cma_read(channel->mailbox->pid, here, there, bytes);
+    if (bytes <= SERVE_SURE_BYTES || bytes > SERVE_MAX_BYTES)
+        return serve_copy(channel, write, here, there, bytes, &failed) ? failed : copy_alone(channel, write, here, there, bytes);
+    struct choice *choice = &channel->serve[write][pace_class(bytes, SERVE_SURE_BYTES, SERVE_CLASSES)];
+    uint64_t begun = base_clock_ns();
+    unsigned alone = choice_next(choice);
+    bool served = !alone && serve_copy(channel, write, here, there, bytes, &failed);
+    if (!served) failed = copy_alone(channel, write, here, there, bytes);
+    if (served || alone) choice_learn(choice, alone, pace_cost(base_clock_ns() - begun, bytes)); /* else it was asked in vain */
+    return failed;
+}
+
+static int copy(struct pml_connection *connection, bool write, char *here, uint64_t there, size_t bytes, uint64_t name)
+{
+    int failed = name ? copy_for_request(connection, write, here, there, bytes, name)
+                      : copy_exposed(connection->channel, write, here, there, bytes);
     if (!failed) return NCCLX_SUCCESS;
     return base_error(NCCLX_ERR_TRANSPORT, "cannot %s the memory of rank %d: %s", write ? "write" : "read",
                       connection->rank, strerror(failed));
@@ -365,18 +413,32 @@ static int copy(struct pml_connection *connection, bool write, char *here, uint6
 
 static int shm_read(struct pml_connection *connection, void *to, uint64_t address, size_t bytes, uint64_t name)
 {
-    return copy(connection, false, to, address, bytes, name);
+    struct shm_channel *channel = connection->channel;
+    if (!name || bytes <= PACE_LEAST || bytes > EAGER_LIMIT) return copy(connection, false, to, address, bytes, name);
+    uint64_t begun = base_clock_ns();
+    int error = copy(connection, false, to, address, bytes, name);
+    if (!error)
+        pace_tell(&channel->reader.shared->pace, PACE_SINGLE, pace_class(bytes, PACE_LEAST, PACE_CLASSES),
+                  pace_cost(base_clock_ns() - begun, bytes));
+    return error;
 }
 
 static int shm_write(struct pml_connection *connection, const void *from, uint64_t address, size_t bytes, uint64_t name)
 {
-    return copy(connection, true, (char *)(uintptr_t)from, address, bytes, name);
+    struct shm_channel *channel = connection->channel;
+    char *here = (char *)(uintptr_t)from;
+    if (!name || bytes <= PACE_LEAST || bytes > EAGER_LIMIT) return copy(connection, true, here, address, bytes, name);
+    uint64_t begun = base_clock_ns();
+    int error = copy(connection, true, here, address, bytes, name);
+    if (!error) pace_copied(&channel->pace, bytes, base_clock_ns() - begun);
+    return error;
 }
 
 const struct transport transport_shm = {
     .name = "shm",
     .connect = shm_connect,
     .disconnect = shm_disconnect,
+    .choose = shm_choose,
     .eager = shm_eager,
     .post = shm_post,
     .probe = shm_probe,

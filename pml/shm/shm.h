@@ -7,8 +7,9 @@
 
 #include <sys/types.h>
 
-/* So many copies to a far peer take the other way before one tries whether it is near by now: processes move. */
-#define FAR_DETOURS 32u
+/* Classes of sizes for which help.h and serve.h are weighed against copying alone. */
+#define HELP_CLASSES 4
+#define SERVE_CLASSES 2
 
 /* The way to one rank of the node. */
 struct shm_channel {
@@ -21,9 +22,11 @@ struct shm_channel {
     uint32_t help_skip, help_misses;
     uint32_t serve_round; /* of copies that we asked for: serve.c */
     uint32_t serve_skip, serve_misses;
-    uint32_t pace;      /* of copies to and from rings with this peer: ns per KiB, a moving average */
-    uint32_t detours;   /* messages that waited for their receives */
-    size_t eager_limit; /* while the peer is near */
+    struct pace pace;                            /* of messages to it */
+    struct choice help[2][HELP_CLASSES];         /* reading, writing: of large copies, with its help or without */
+    struct choice serve[2][SERVE_CLASSES];       /* of small ones, by the owner of the memory or by a system call */
+    size_t eager_limit; /* of the ring */
+    bool mark;           /* the message about to be sent is to be timed */
     bool alone;          /* a helper was lost: we copy without help */
     bool called;         /* the peer knows of our ring */
     bool reading;        /* the peer uses its ring to us */
@@ -55,9 +58,6 @@ void shm_stop(struct pml *pml);
 
 /* shm.c: after a packet was written: the peer may have to be told, or woken. */
 void shm_visible(struct shm_channel *channel);
-/* memcpy of more than a few lines to or from a ring; learns from it how far the peer is. */
-void shm_copy_timed(struct shm_channel *channel, void *to, const void *from, size_t bytes);
-bool shm_is_far(const struct shm_channel *channel);
 /* Does the copies that peers wait for at this moment (serve.h), and nothing else. */
 void shm_serve_others(struct shm *shm);
 

@@ -5,6 +5,16 @@ tests_unit_group_SOURCES = tests/unit/group.c
 tests_unit_group_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_group_LDADD = $(UNIT_LIBS)
 
+unit_tests += tests/unit/choice
+tests_unit_choice_SOURCES = tests/unit/choice.c
+tests_unit_choice_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_choice_LDADD = $(UNIT_LIBS)
+
+unit_tests += tests/unit/pace
+tests_unit_pace_SOURCES = tests/unit/pace.c
+tests_unit_pace_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_pace_LDADD = $(UNIT_LIBS)
+
 unit_tests += tests/unit/handles
 tests_unit_handles_SOURCES = tests/unit/handles.c
 tests_unit_handles_CFLAGS = $(UNIT_CFLAGS)

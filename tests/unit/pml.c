@@ -675,27 +675,32 @@ static void service_refused(void **state)
     world_close(&world);
 }
 
-/* Messages take the other way when copies through the ring turn out to be slow, until it is time to try again. */
-static void far_peer(void **state)
+/* Messages that may go either way arrive whichever is tried, and both are, in a row and answered. */
+static void either_way(void **state)
 {
     (void)state;
-    char from[64] = "", to[64];
-    struct pml_connection *connection;
     world_open(&world, 2, NULL);
-    assert_int_equal(pml_connection_to(world.rt[0].pml, 1, &connection), 0);
-    struct shm_channel *channel = connection->channel;
-    size_t near = connection->route.eager_limit;
-    channel->pace = 100000;
-    shm_copy_timed(channel, to, from, sizeof from);
-    assert_true(shm_is_far(channel));
-    size_t far = connection->route.eager_limit;
-    assert_true(far > 64 && far < near);
-    for (unsigned i = 1; i <= FAR_DETOURS; i++) {
-        assert_true(connection->route.eager_limit == far);
-        transfer(0, 1, near, i % 2);
+    struct pml_counters counters;
+    for (int i = 0; i < 400; i++) {
+        size_t bytes = PACE_LEAST - 1 + (size_t)i * 157;
+        transfer(0, 1, bytes, i % 2);
+        if (i % 3 == 0) transfer(1, 0, bytes, i % 2);
     }
-    assert_true(connection->route.eager_limit == near);
-    transfer(0, 1, near, true);
+    pml_get_counters(&world.rt[0], &counters);
+    assert_true(counters.eager > 10 && counters.rendezvous > 10);
+    world_close(&world);
+}
+
+/* The user's limit is kept to. */
+static void limit_given(void **state)
+{
+    (void)state;
+    char *environment[] = {"NCCLX_EAGER_LIMIT=16384", NULL};
+    struct pml_counters counters;
+    world_open(&world, 2, environment);
+    for (int i = 0; i < 100; i++) transfer(0, 1, i % 2 ? 16384 : 16385, false);
+    pml_get_counters(&world.rt[0], &counters);
+    assert_int_equal(counters.eager, 50);
     world_close(&world);
 }
 
@@ -724,7 +729,8 @@ int main(void)
         cmocka_unit_test(too_much_memory),
         cmocka_unit_test(hostile_cards),
         cmocka_unit_test(service_refused),
-        cmocka_unit_test(far_peer),
+        cmocka_unit_test(either_way),
+        cmocka_unit_test(limit_given),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
