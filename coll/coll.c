@@ -209,14 +209,16 @@ int coll_run(struct ncclx_comm *comm, const struct coll_args *args)
     bool copies = algorithm->needs == COPIES;
     int error = segments_get(comm, copies ? SIZE_MAX : slot_bytes(&problem), order_shows(&problem), &shared);
     if (error) return error;
-    if (!shared || (copies && !shared->copy)) return run_schedule(comm, &problem, args);
+    if (!shared) return run_schedule(comm, &problem, args);
     if (shared->error)
         return base_error(shared->error, "an earlier collective on %s failed; the communicator is of no more use",
                           base_comm_name(comm));
     shared->call = call_name(args->name);
     error = algorithm->run(shared, &problem, args->sendbuf, args->recvbuf);
     if (problem.name == COLL_GATHERV || problem.name == COLL_SCATTERV) return run_rest_of_lists(comm, &problem, args, shared, error);
-    return error == SHARED_DECLINED ? run_schedule(comm, &problem, args) : error;
+    if (error == SHARED_DECLINED) error = run_schedule(comm, &problem, args);
+    shared_measured_end(shared);
+    return error;
 }
 
 int coll_start(struct ncclx_comm *comm, const struct coll_args *args, struct ncclx_request **request)

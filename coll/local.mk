@@ -25,5 +25,6 @@ libncclx_core_la_SOURCES += \
 	coll/shared_blocks.c \
 	coll/shared_copy.c \
 	coll/shared_lists.c \
+	coll/shared_seats.c \
 	coll/shared_tree.c \
 	coll/span_index.c coll/span_index.h

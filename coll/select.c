@@ -30,7 +30,7 @@ static const struct coll_algorithm barrier_table[] = {
 static const struct coll_algorithm bcast_table[] = {
     {"shared", NULL, shared_bcast, 2, 2, 8 * KIB, ANY_CASE, 0},
     {"shared", NULL, shared_bcast, 3, ANY_RANKS, ANY_SIZE, ANY_CASE, 0},
-    {"by_distance", NULL, shared_by_distance, 2, 2, ANY_SIZE, COPIES, 0},
+    {"measured", NULL, shared_measured, 2, 2, ANY_SIZE, COPIES, 0},
     {"binomial", bcast_binomial, NULL, 2, 2, ANY_SIZE, ANY_CASE, 0},
     {"binomial", bcast_binomial, NULL, 3, ANY_RANKS, 32 * KIB, ANY_CASE, 1 * KIB},
     {"scatter_allgather", bcast_scatter_allgather, NULL, 4, ANY_RANKS, 512 * KIB, ANY_CASE, 32 * KIB},
@@ -41,7 +41,7 @@ static const struct coll_algorithm bcast_table[] = {
 };
 static const struct coll_algorithm reduce_table[] = {
     {"shared", NULL, shared_reduce, 2, ANY_RANKS, ANY_SIZE, ANY_CASE, 0},
-    {"by_distance", NULL, shared_by_distance, 2, ANY_RANKS, ON_REQUEST, COPIES, 0},
+    {"measured", NULL, shared_measured, 2, ANY_RANKS, ON_REQUEST, COPIES, 0},
     {"single_copy", NULL, shared_single_copy, 2, ANY_RANKS, ON_REQUEST, COPIES, 0},
     {"binomial", reduce_binomial, NULL, 2, 2, 64 * KIB, ANY_CASE, 0},
     {"binomial", reduce_binomial, NULL, 3, ANY_RANKS, 8 * KIB, ANY_CASE, 0},
@@ -50,7 +50,7 @@ static const struct coll_algorithm reduce_table[] = {
 };
 static const struct coll_algorithm allreduce_table[] = {
     {"shared", NULL, shared_allreduce, 2, 2, 8 * KIB, ANY_CASE, 0},
-    {"by_distance", NULL, shared_by_distance, 2, 2, 1024 * KIB, COPIES, 0},
+    {"measured", NULL, shared_measured, 2, 2, 1024 * KIB, COPIES, 0},
     {"shared", NULL, shared_allreduce, 2, ANY_RANKS, ANY_SIZE, ANY_CASE, 0},
     {"single_copy", NULL, shared_single_copy, 2, ANY_RANKS, ON_REQUEST, COPIES, 0},
     {"recursive_doubling", allreduce_recursive_doubling, NULL, 2, 2, 512 * KIB, ANY_CASE, 0},
@@ -63,8 +63,8 @@ static const struct coll_algorithm allreduce_table[] = {
 };
 static const struct coll_algorithm allgather_table[] = {
     {"shared", NULL, shared_allgather, 2, 2, 8 * KIB, ANY_CASE, 0},
-    {"shared", NULL, shared_allgather, 3, ANY_RANKS, ANY_SIZE, ANY_CASE, 0},
-    {"by_distance", NULL, shared_by_distance, 2, 2, ANY_SIZE, COPIES, 0},
+    {"shared", NULL, shared_allgather, 3, ANY_RANKS, 16 * KIB, ANY_CASE, 0},
+    {"measured", NULL, shared_measured, 2, ANY_RANKS, ANY_SIZE, COPIES, 0},
     {"single_copy", NULL, shared_single_copy, 2, ANY_RANKS, ON_REQUEST, COPIES, 0},
     {"bruck", allgather_bruck, NULL, 3, ANY_RANKS, 4 * KIB, ANY_CASE, 1 * KIB},
     {"recursive_doubling", allgather_recursive_doubling, NULL, 3, ANY_RANKS, 128 * KIB, ANY_CASE, 0},
@@ -74,8 +74,8 @@ static const struct coll_algorithm allgather_table[] = {
 };
 static const struct coll_algorithm alltoall_table[] = {
     {"shared", NULL, shared_alltoall, 2, 2, 4 * KIB, ANY_CASE, 0},
-    {"shared", NULL, shared_alltoall, 3, ANY_RANKS, 128 * KIB, ANY_CASE, 0},
-    {"by_distance", NULL, shared_by_distance, 2, ANY_RANKS, ANY_SIZE, COPIES, 0},
+    {"shared", NULL, shared_alltoall, 3, ANY_RANKS, 8 * KIB, ANY_CASE, 0},
+    {"measured", NULL, shared_measured, 2, ANY_RANKS, ANY_SIZE, COPIES, 0},
     {"single_copy", NULL, shared_single_copy, 2, ANY_RANKS, ON_REQUEST, COPIES, 0},
     {"bruck", alltoall_bruck, NULL, 8, ANY_RANKS, 128, ANY_CASE, 0},
     {"direct", alltoall_direct, NULL, 3, ANY_RANKS, 1024 * KIB, ANY_CASE, 0},
@@ -102,7 +102,7 @@ static const struct coll_algorithm alltoallv_table[] = {
 static const struct coll_algorithm reduce_scatter_table[] = {
     {"shared", NULL, shared_reduce_scatter, 2, 2, 16 * KIB, ANY_CASE, 0},
     {"shared", NULL, shared_reduce_scatter, 3, ANY_RANKS, 512 * KIB, ANY_CASE, 0},
-    {"by_distance", NULL, shared_by_distance, 2, ANY_RANKS, ANY_SIZE, COPIES, 0},
+    {"measured", NULL, shared_measured, 2, ANY_RANKS, ANY_SIZE, COPIES, 0},
     {"single_copy", NULL, shared_single_copy, 2, ANY_RANKS, ON_REQUEST, COPIES, 0},
     {"halving", reduce_scatter_halving, NULL, 5, ANY_RANKS, 8 * KIB, ANY_CASE, 0},
     {"direct", reduce_scatter_direct, NULL, 2, 16, ANY_SIZE, ANY_CASE, 0},
@@ -114,7 +114,7 @@ static const struct coll_algorithm reduce_scatter_table[] = {
 static const struct coll_algorithm gather_table[] = {
     {"shared", NULL, shared_gather, 2, 2, 8 * KIB, ANY_CASE, 0},
     {"shared", NULL, shared_gather, 3, ANY_RANKS, 64 * KIB, ANY_CASE, 0},
-    {"by_distance", NULL, shared_by_distance, 2, 2, 1024 * KIB, COPIES, 0},
+    {"measured", NULL, shared_measured, 2, 2, 1024 * KIB, COPIES, 0},
     {"binomial", gather_binomial, NULL, 4, ANY_RANKS, 2 * KIB, ANY_CASE, 0},
     {"linear", gather_linear, NULL, 2, ANY_RANKS, ANY_SIZE, ANY_CASE, 0},
     {0},
@@ -127,7 +127,7 @@ static const struct coll_algorithm gatherv_table[] = {
 static const struct coll_algorithm scatter_table[] = {
     {"shared", NULL, shared_scatter, 2, 2, 16 * KIB, ANY_CASE, 0},
     {"shared", NULL, shared_scatter, 3, ANY_RANKS, 32 * KIB, ANY_CASE, 0},
-    {"by_distance", NULL, shared_by_distance, 2, 2, 64 * KIB, COPIES, 0},
+    {"measured", NULL, shared_measured, 2, 2, 64 * KIB, COPIES, 0},
     {"binomial", scatter_binomial, NULL, 4, ANY_RANKS, 2 * KIB, ANY_CASE, 0},
     {"linear", scatter_linear, NULL, 2, ANY_RANKS, ANY_SIZE, ANY_CASE, 0},
     {0},

@@ -1,6 +1,7 @@
 /* shared.c - collectives by loads and stores: each rank writes what it gives, all read what they need. Results are
  * combined in rank order, by everyone alike. */
 #include "coll/shared_parts.h"
+#include "runtime/base/copy.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,9 @@
 #define SHARE_OUT_ROOT_BYTES ((size_t)65536)
 /* Looks at a slot before progress is driven too: a few hand-overs of a cache line between cores. */
 #define LOOKS 200
+/* The same where ranks take turns and only those of other cores are missing: some changes of process over there. One that gives
+ * up too early makes two changes here for nothing, for which the others then wait. */
+#define LOOKS_ELSEWHERE 1000
 
 static size_t to_pages(size_t bytes)
 {
@@ -22,9 +26,14 @@ static size_t rows_bytes(int size, unsigned slots)
     return to_pages((size_t)size * slots * sizeof(struct shared_slot));
 }
 
+static size_t seats_bytes(int size)
+{
+    return to_pages((size_t)size * sizeof(struct shared_seat));
+}
+
 size_t shared_bytes(int size, unsigned slots, size_t data_bytes)
 {
-    return rows_bytes(size, slots) + (size_t)size * slots * to_pages(SHARED_APART + data_bytes);
+    return rows_bytes(size, slots) + seats_bytes(size) + (size_t)size * slots * to_pages(SHARED_APART + data_bytes);
 }
 
 void shared_prepare(struct shared *shared, struct ncclx_rt *rt, char *memory, int rank, int size, unsigned slots, size_t data_bytes)
@@ -34,10 +43,12 @@ void shared_prepare(struct shared *shared, struct ncclx_rt *rt, char *memory, in
     shared->rank = rank;
     shared->size = size;
     shared->slots = slots;
+    shared->cores = shared_cores();
     shared->data_bytes = data_bytes;
     shared->data_stride = to_pages(SHARED_APART + data_bytes);
     shared->rows = (struct shared_slot *)memory;
-    shared->data = memory + rows_bytes(size, slots) + SHARED_APART;
+    shared->seats = (struct shared_seat *)(memory + rows_bytes(size, slots));
+    shared->data = memory + rows_bytes(size, slots) + seats_bytes(size) + SHARED_APART;
 }
 
 /* ---- Parts ------------------------------------------------------------------------------------------------------ */
@@ -48,13 +59,14 @@ static void describe(const void *arg, char *text, size_t bytes)
     snprintf(text, bytes, "rank %d of %d has not come (part %llu)", shared->waits_for, shared->size, (unsigned long long)shared->number);
 }
 
-static inline void relax(void)
+static bool look_for_a_while(struct shared *shared, const struct shared_slot *slot, uint64_t number, unsigned looks)
 {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
+    if (shared->rt->job.oversubscribed) looks = shared_keeps_from_running(shared, number) ? 1 : LOOKS_ELSEWHERE;
+    for (unsigned i = 0; i < looks; i++) {
+        if (atomic_load_explicit(&slot->number, memory_order_acquire) >= number) return true;
+        base_relax();
+    }
+    return false;
 }
 
 int shared_wait_slow(struct shared *shared, int rank, uint64_t number)
@@ -62,14 +74,11 @@ int shared_wait_slow(struct shared *shared, int rank, uint64_t number)
     const struct shared_slot *slot = shared_slot(shared, rank, number);
     struct base_wait wait;
     int error = NCCLX_SUCCESS;
-    unsigned looks = shared->rt->spin_limit > LOOKS ? LOOKS : 1;
-    for (unsigned i = 0; i < looks; i++) {
-        if (atomic_load_explicit(&slot->number, memory_order_acquire) >= number) return NCCLX_SUCCESS;
-        relax();
-    }
+    if (look_for_a_while(shared, slot, number, shared->rt->spin_limit > LOOKS ? LOOKS : 1)) return NCCLX_SUCCESS;
     shared->waits_for = rank;
     base_wait_begin(&wait, shared->rt, shared->call, describe, shared);
-    while (!error && atomic_load_explicit(&slot->number, memory_order_acquire) < number) error = base_wait_step(&wait);
+    do error = base_wait_step(&wait);
+    while (!error && !look_for_a_while(shared, slot, number, 1));
     base_wait_end(&wait);
     if (error) shared->error = error;
     return error;
@@ -102,20 +111,32 @@ int shared_bcast(struct shared *shared, const struct coll_problem *problem, cons
     return NCCLX_SUCCESS;
 }
 
+/* When what all ranks of a call give and get is more than this, results go past the caches. Where those hold more, single copies
+ * are faster than slots in any case. */
+#define PAST_CACHES_BYTES ((size_t)8 << 20)
+
+static void take(bool past, void *to, const void *from, size_t bytes)
+{
+    if (past) base_copy_streaming(to, from, bytes);
+    else memcpy(to, from, bytes);
+}
+
 int shared_allgather(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf)
 {
     char *result = recvbuf, *own = result + (size_t)problem->rank * problem->bytes;
     const char *input = problem->in_place ? own : sendbuf;
+    size_t size = (size_t)shared->size;
+    bool past = (size * size + size) * problem->bytes > PAST_CACHES_BYTES;
     for (size_t done = 0; done < problem->bytes; done += shared->data_bytes) {
         size_t bytes = shared_smaller(problem->bytes - done, shared->data_bytes);
         int error = shared_give(shared, input + done, bytes);
         if (error) return error;
-        if (!problem->in_place) memcpy(own + done, input + done, bytes);
+        if (!problem->in_place) take(past, own + done, input + done, bytes);
         for (int i = 1; i < shared->size; i++) {
             int rank = (shared->rank + i) % shared->size;
             error = shared_wait(shared, rank, shared->number);
             if (error) return error;
-            memcpy(result + (size_t)rank * problem->bytes + done, shared_given(shared, rank, bytes), bytes);
+            take(past, result + (size_t)rank * problem->bytes + done, shared_given(shared, rank, bytes), bytes);
         }
         shared->entered = shared->number;
     }
@@ -133,12 +154,13 @@ static int alltoall_part(struct shared *shared, const struct coll_problem *probl
     for (size_t i = 0; i < size; i++)
         if (i != own) memcpy(leaves + i * bytes, input + i * problem->bytes + done, bytes);
     shared_publish(shared);
-    if (!problem->in_place) memcpy(result + own * problem->bytes + done, input + own * problem->bytes + done, bytes);
+    bool past = 2 * size * size * problem->bytes > PAST_CACHES_BYTES;
+    if (!problem->in_place) take(past, result + own * problem->bytes + done, input + own * problem->bytes + done, bytes);
     for (size_t i = 1; i < size; i++) {
         size_t rank = (own + i) % size;
         error = shared_wait(shared, (int)rank, shared->number);
         if (error) return error;
-        memcpy(result + rank * problem->bytes + done, shared_given(shared, (int)rank, all) + own * bytes, bytes);
+        take(past, result + rank * problem->bytes + done, shared_given(shared, (int)rank, all) + own * bytes, bytes);
     }
     shared->entered = shared->number;
     return NCCLX_SUCCESS;

@@ -13,6 +13,7 @@
 #define COLL_SHARED_H
 
 #include "coll/schedule.h"
+#include "runtime/base/choice.h"
 
 #include <stdatomic.h>
 
@@ -32,6 +33,22 @@ struct shared_slot {
     char inline_data[SHARED_INLINE];
 };
 
+/* One line: the core on which a rank waited last, plus 1. It is written when that changes, which is rare. */
+struct shared_seat {
+    _Alignas(SHARED_LINE) _Atomic unsigned core;
+};
+
+/* What shared_copy.c knows of one collective and class of sizes: up to SHARED_PACE_LEAST bytes, up to twice as many, ... */
+#define SHARED_PACE_LEAST ((size_t)8192)
+#define SHARED_PACE_CLASSES 12
+#define SHARED_ROUND 8 /* calls for which the ways are told at once */
+struct shared_pace {
+    struct choice choice;        /* rank 0: between slots (0) and single copies (1); costs are ns per 64 KiB */
+    uint32_t took[SHARED_ROUND]; /* the calls of this round, on this rank */
+    uint32_t ways;               /* bit i: of call i of the round */
+    unsigned calls;
+};
+
 struct shared;
 /* One copy between this rank's memory and `there` in that of `rank`. */
 typedef int (*shared_copy_fn)(struct shared *shared, int rank, bool write, void *here, uint64_t there, size_t bytes);
@@ -47,12 +64,16 @@ struct shared {
     size_t data_bytes;  /* of a slot */
     size_t data_stride; /* from one slot's data to the next's */
     struct shared_slot *rows;
+    struct shared_seat *seats; /* of all ranks */
+    int cores;                 /* that this rank may use */
+    uint64_t moved_ns;         /* when it last tried to find a better one */
     char *data;
     uint64_t number;  /* of the part under way, or the last */
     uint64_t entered; /* all ranks are known to have entered this part */
-    unsigned long_calls;  /* that shared_copy.c served */
-    unsigned slow_probes; /* rank 0: how often in a row rank 1 was far */
-    bool far;             /* what it told all ranks at the last probe */
+    struct shared_pace pace[COLL_NAMES][SHARED_PACE_CLASSES];
+    struct shared_pace *timed; /* the call under way is to be timed for this; or null */
+    size_t timed_bytes;
+    uint64_t begun_ns;
     int error;        /* a wait failed: ranks no longer agree on the number, so every later call fails too */
 };
 
@@ -89,11 +110,18 @@ int shared_barrier_tree(struct shared *shared, const struct coll_problem *proble
 int shared_bcast_tree(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
 
 /* shared_copy.c, for long vectors. single_copy, of reduce, allreduce, reduce_scatter(_block), allgather and alltoall: data
- * does not pass through slots, each rank fetches what it needs from the others' buffers with shared->copy. by_distance, of
- * these, bcast, gather and scatter: the one or the other, as the cores' distance suggests, with the same results; where
- * there is no single copy, SHARED_DECLINED. In place has to be the same on all ranks. */
+ * does not pass through slots, each rank fetches what it needs from the others' buffers with shared->copy. measured, of
+ * these, bcast, gather and scatter: the one or the other, whichever was faster of late, with the same results; where there is
+ * no single copy, SHARED_DECLINED. In place has to be the same on all ranks. The caller calls shared_measured_end when all is
+ * done, by whatever way. */
 int shared_single_copy(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
-int shared_by_distance(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
+int shared_measured(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
+struct shared_pace *shared_pace_of(struct shared *shared, const struct coll_problem *problem);
+void shared_timed(struct shared *shared);
+static inline void shared_measured_end(struct shared *shared)
+{
+    if (shared->timed) shared_timed(shared);
+}
 
 /* Nothing is done, and all ranks know: messages are the better way. */
 #define SHARED_DECLINED (-1)
@@ -101,6 +129,13 @@ int shared_by_distance(struct shared *shared, const struct coll_problem *problem
 /* ---- Parts: used by the algorithms ------------------------------------------------------------------------------ */
 
 int shared_wait_slow(struct shared *shared, int rank, uint64_t number);
+
+/* shared_seats.c. Where ranks outnumber cores: whether one that has not entered part `number` waits for this very core. Else the
+ * missing ones run at this moment, or will after others of their cores: to wait for them is shorter than to change processes
+ * twice. */
+bool shared_keeps_from_running(struct shared *shared, uint64_t number);
+/* That this thread may use. */
+int shared_cores(void);
 
 static inline size_t shared_index(const struct shared *shared, int rank, uint64_t number)
 {

@@ -1,6 +1,6 @@
 /* shared_copy.c - collectives on long vectors without a copy in between: ranks tell each other where their buffers
  * are, each fetches what it needs from there by system calls, and nobody leaves before all have. And the choice between
- * that and slots.
+ * that and slots, which is measured.
  *
  * Operands come through scratch memory in pieces that stay in a core's cache from the copy to the combining. It is the
  * rank's own slots: once all have entered a part, nobody looks at what earlier ones held. */
@@ -186,14 +186,15 @@ static int copy_alltoall(struct shared *shared, const struct coll_problem *probl
 
 /* ---- Choice ------------------------------------------------------------------------------------------------------ */
 
-/* How the caches of two cores are connected decides which is faster: near ones hand data over at several times the
- * speed at which the kernel finds pages, far ones at a fraction of it. Where a process runs is not ours to say, and
- * changes; so it is measured now and then, by rank 0 reading what rank 1 has just written, and rank 0 decides for all. To
- * copy 1 KiB so and read the clock takes up to 140 ns between near cores, 220 and more between far ones. */
-#define PROBE_BYTES ((size_t)1024)
-#define PROBE_EVERY 8 /* calls */
-#define FAR_NS 170
-#define PROBES_FAR 2 /* so many in a row make it far, as one may have been interrupted; one that is fast makes it near */
+/* Which form is faster depends on how the caches of the cores are connected, on the kernel, on the size and the number of
+ * ranks, and it changes when processes move. So each call is timed, and rank 0 decides for all (choice.h), for each collective
+ * and size by itself: at the beginning of every round, the others tell it what each call of the one before took them, and it
+ * tells all the ways of the calls to come. */
+struct report {
+    uint32_t took[SHARED_ROUND];
+    uint32_t ways; /* rank 0: bit i: the way of call i */
+};
+_Static_assert(sizeof(struct report) <= SHARED_INLINE, "a report is one line");
 
 static const struct {
     shared_fn slots, copies; /* null: messages */
@@ -209,73 +210,105 @@ static const struct {
     [COLL_SCATTER] = {shared_scatter, NULL},
 };
 
-static char *probe(const struct shared *shared, size_t *bytes)
+/* Per 64 KiB, so that the sizes of a class compare. */
+static uint32_t pace_of(uint64_t ns, size_t bytes)
 {
-    *bytes = shared_smaller(PROBE_BYTES, shared->data_bytes);
-    return shared_data(shared, 1, shared->number, *bytes);
+    uint64_t pace = ns * 65536 / (bytes ? bytes : 1) + 1;
+    return pace < UINT32_MAX ? (uint32_t)pace : UINT32_MAX;
 }
 
-/* After long vectors neither the way to this page nor what the clock needs is in any cache, which takes longer than the
- * probe. `line` is of the same page, and not of the probe. */
-static void warm(const char *line)
+/* What all ranks know of a problem's size. */
+static size_t common_bytes(const struct coll_problem *problem)
 {
-    char taken = *(const volatile char *)line;
-    uint64_t now = base_clock_ns();
-    __asm__ volatile("" ::"r"(taken), "r"(now) : "memory");
+    return problem->name == COLL_REDUCE_SCATTER ? problem->total_bytes : problem->bytes;
 }
 
-static int take_probe(struct shared *shared)
+struct shared_pace *shared_pace_of(struct shared *shared, const struct coll_problem *problem)
 {
-    char taken[PROBE_BYTES];
-    size_t bytes;
-    int error = shared_wait(shared, 1, shared->number);
-    if (error) return error;
-    const char *from = probe(shared, &bytes);
-    warm(from - SHARED_LINE);
-    uint64_t begun = base_clock_ns();
-    memcpy(taken, from, bytes);
-    __asm__ volatile("" ::"r"(taken) : "memory"); /* as if it were used */
-    bool slow = base_clock_ns() - begun > FAR_NS;
-    shared->slow_probes = slow ? shared->slow_probes + 1 : 0;
+    size_t units = common_bytes(problem) / SHARED_PACE_LEAST;
+    unsigned class = units ? 64 - (unsigned)__builtin_clzll(units) : 0;
+    return &shared->pace[problem->name][class < SHARED_PACE_CLASSES ? class : SHARED_PACE_CLASSES - 1];
+}
+
+/* Rank 0, when the others have reported: of each call the slowest rank counts. */
+static int learn(struct shared *shared, struct shared_pace *pace)
+{
+    for (int rank = 1; rank < shared->size; rank++) {
+        struct report report;
+        int error = shared_wait(shared, rank, shared->number);
+        if (error) return error;
+        memcpy(&report, shared_given(shared, rank, sizeof report), sizeof report);
+        for (int call = 0; call < SHARED_ROUND; call++)
+            if (report.took[call] > pace->took[call]) pace->took[call] = report.took[call];
+    }
+    for (int call = 0; call < SHARED_ROUND; call++) choice_learn(&pace->choice, pace->ways >> call & 1, pace->took[call]);
     return NCCLX_SUCCESS;
 }
 
-/* All take what rank 0 knows from the probes before, and it learns from another one. */
-static int probe_distance(struct shared *shared)
+/* Of a class that was not used yet: what the nearest smaller one has learnt. */
+static void take_after(struct shared_pace *pace, const struct shared_pace *smallest)
 {
-    size_t bytes;
+    for (const struct shared_pace *from = pace; from-- > smallest;) {
+        if (!choice_knows(&from->choice)) continue;
+        choice_init(&pace->choice, choice_best(&from->choice));
+        return;
+    }
+    choice_init(&pace->choice, 0);
+}
+
+static int begin_round(struct shared *shared, struct shared_pace *pace, const struct shared_pace *smallest)
+{
     int error = shared_enter(shared);
     if (error) return error;
-    char *data = shared->rank == 1 ? probe(shared, &bytes) : shared_data(shared, shared->rank, shared->number, sizeof(bool));
-    if (shared->rank == 1) memset(data, 1, bytes);
-    if (shared->rank == 0) shared->far = shared->slow_probes >= PROBES_FAR;
-    if (shared->rank == 0) memcpy(data, &shared->far, sizeof shared->far);
+    struct report report = {.ways = 0};
+    memcpy(report.took, pace->took, sizeof report.took);
+    if (shared->rank == 0) {
+        if (pace->calls == 1) take_after(pace, smallest);
+        else error = learn(shared, pace);
+        if (error) return error;
+        for (unsigned call = 0; call < SHARED_ROUND; call++) report.ways |= choice_next(&pace->choice) << call;
+    }
+    memcpy(shared_data(shared, shared->rank, shared->number, sizeof report), &report, sizeof report);
     shared_publish(shared);
-    if (shared->rank == 0) return take_probe(shared);
-    error = shared_wait(shared, 0, shared->number);
-    if (!error) memcpy(&shared->far, shared_data(shared, 0, shared->number, sizeof shared->far), sizeof shared->far);
-    return error;
+    if (shared->rank != 0) error = shared_wait(shared, 0, shared->number);
+    if (error) return error;
+    memcpy(&report, shared_given(shared, 0, sizeof report), sizeof report);
+    pace->ways = report.ways;
+    return NCCLX_SUCCESS;
+}
+
+void shared_timed(struct shared *shared)
+{
+    struct shared_pace *pace = shared->timed;
+    pace->took[(pace->calls - 1) % SHARED_ROUND] = pace_of(base_clock_ns() - shared->begun_ns, shared->timed_bytes);
+    shared->timed = NULL;
 }
 
 /* Where blocks in place arrive, others are on their way out. */
-static bool can_copy(const struct coll_problem *problem)
+static bool can_copy(const struct shared *shared, const struct coll_problem *problem)
 {
-    return problem->name != COLL_ALLTOALL || !problem->in_place;
+    return shared->copy && (problem->name != COLL_ALLTOALL || !problem->in_place);
 }
 
 int shared_single_copy(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf)
 {
     shared_fn run = forms[problem->name].copies;
-    if (!run || !can_copy(problem)) return SHARED_DECLINED;
+    if (!run || !can_copy(shared, problem)) return SHARED_DECLINED;
     size_t own = problem->name == COLL_ALLGATHER ? (size_t)problem->rank * problem->bytes : 0;
     int error = enter(shared, problem->in_place ? (char *)recvbuf + own : sendbuf, recvbuf);
     return error ? error : run(shared, problem, sendbuf, recvbuf);
 }
 
-int shared_by_distance(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf)
+int shared_measured(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf)
 {
-    int error = shared->long_calls++ % PROBE_EVERY ? NCCLX_SUCCESS : probe_distance(shared); /* the same for all ranks */
+    if (!can_copy(shared, problem)) return forms[problem->name].slots(shared, problem, sendbuf, recvbuf);
+    struct shared_pace *pace = shared_pace_of(shared, problem);
+    unsigned call = pace->calls++ % SHARED_ROUND;
+    int error = call ? NCCLX_SUCCESS : begin_round(shared, pace, shared->pace[problem->name]); /* the same for all ranks */
     if (error) return error;
-    shared_fn run = shared->far && can_copy(problem) ? shared_single_copy : forms[problem->name].slots;
-    return run(shared, problem, sendbuf, recvbuf);
+    bool copies = pace->ways >> call & 1;
+    shared->timed = pace;
+    shared->timed_bytes = common_bytes(problem);
+    shared->begun_ns = base_clock_ns();
+    return (copies ? shared_single_copy : forms[problem->name].slots)(shared, problem, sendbuf, recvbuf);
 }

@@ -108,15 +108,15 @@ static const struct {
     {COLL_ALLTOALL, shared_single_copy},
     {COLL_REDUCE_SCATTER, shared_single_copy},
     {COLL_REDUCE_SCATTER_BLOCK, shared_single_copy},
-    {COLL_REDUCE, shared_by_distance},
-    {COLL_ALLREDUCE, shared_by_distance},
-    {COLL_ALLGATHER, shared_by_distance},
-    {COLL_ALLTOALL, shared_by_distance},
-    {COLL_REDUCE_SCATTER, shared_by_distance},
-    {COLL_REDUCE_SCATTER_BLOCK, shared_by_distance},
-    {COLL_BCAST, shared_by_distance},
-    {COLL_GATHER, shared_by_distance},
-    {COLL_SCATTER, shared_by_distance},
+    {COLL_REDUCE, shared_measured},
+    {COLL_ALLREDUCE, shared_measured},
+    {COLL_ALLGATHER, shared_measured},
+    {COLL_ALLTOALL, shared_measured},
+    {COLL_REDUCE_SCATTER, shared_measured},
+    {COLL_REDUCE_SCATTER_BLOCK, shared_measured},
+    {COLL_BCAST, shared_measured},
+    {COLL_GATHER, shared_measured},
+    {COLL_SCATTER, shared_measured},
 #define TREES 2 /* at the end */
     {COLL_BARRIER, shared_barrier_tree},
     {COLL_BCAST, shared_bcast_tree},
@@ -175,7 +175,7 @@ static bool may_decline(shared_fn run, enum coll_name name)
 {
     if (name == COLL_ALLTOALLV) return true;
     if (run == shared_single_copy) return name == COLL_ALLTOALL;
-    return run == shared_by_distance && (name == COLL_BCAST || name == COLL_GATHER || name == COLL_SCATTER);
+    return run == shared_measured && (name == COLL_BCAST || name == COLL_GATHER || name == COLL_SCATTER);
 }
 
 static void one_call(struct member *member, struct shared *shared, unsigned call, unsigned *common, unsigned *private)
@@ -193,9 +193,10 @@ static void one_call(struct member *member, struct shared *shared, unsigned call
     memset(member->recv, CANARY, 2 * CANARY_BYTES + recv.extent * problem.element_bytes);
     fill(in_recv ? to : from, &c, size, rank, call);
     for (unsigned i = draw(private, 4); i; i--) sched_yield();
-    shared->slow_probes = draw(private, 5); /* far, or near */
+    if (draw(private, 4) == 0) choice_init(&shared_pace_of(shared, &problem)->choice, draw(private, 2)); /* of rank 0's, one or the other */
     if (c.name == COLL_BARRIER) atomic_fetch_add(&member->team->arrivals, 1);
     int error = run(shared, &problem, from, to);
+    shared_measured_end(shared);
     if (c.name == COLL_BARRIER && atomic_load(&member->team->arrivals) < ++member->barriers * (unsigned)size)
         snprintf(member->failure, sizeof member->failure, "rank %d left the barrier of call %u before all had come", rank, call);
     bool lists = run == shared_gatherv || run == shared_scatterv; /* each rank for itself leaves blocks to messages */
@@ -236,6 +237,7 @@ static void run_team(struct team team)
         member->rank = rank;
         assert_int_equal(base_rt_init(&member->rt, environment), NCCLX_SUCCESS);
         member->rt.job.oversubscribed = true;
+        member->rt.job.local_size = size; /* so they spread over the cores, too */
         base_rt_configure(&member->rt);
         member->send = malloc(buffer);
         member->recv = malloc(buffer);
