@@ -32,6 +32,7 @@ int front_check_settings(const char *const *settings, int count)
 int front_check_variables(const struct front *front)
 {
     int code = NCCLX_SUCCESS;
+    if (front->options.port_range) setenv("NCCLX_PORT_RANGE", front->options.port_range, 0);
     for (int i = 0; i < front->options.app_count && !code; i++)
         code = front_check_settings(front->options.apps[i].settings, front->options.apps[i].setting_count);
     return code;

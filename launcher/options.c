@@ -2,6 +2,7 @@
  * one or two dashes as listed. */
 #include "launcher/options.h"
 
+#include "bootstrap/oob/oob.h"
 #include "launcher/words.h"
 #include "runtime/base/base.h"
 
@@ -304,17 +305,12 @@ static int apply_silence_timeout(struct parse *parse, const char *value)
     return read_seconds(parse, value, 0, &parse->options->silence_ns);
 }
 
+/* Ranks use it, too, unless they are told another. */
 static int apply_port_range(struct parse *parse, const char *value)
 {
-    char low[8];
-    long first, last;
-    size_t length = strcspn(value, "-");
-    snprintf(low, sizeof low, "%.*s", (int)(length < 7 ? length : 7), value);
-    if (!value[length] || !read_integer(low, 1, 65535, &first) ||
-        !read_integer(value + length + 1, first, 65535, &last))
+    if (oob_ports_parse(value, &parse->options->port_low, &parse->options->port_high))
         return bad_value(parse, value, "a range of ports, LOW-HIGH");
-    parse->options->port_low = (uint16_t)first;
-    parse->options->port_high = (uint16_t)last;
+    parse->options->port_range = value;
     return NCCLX_SUCCESS;
 }
 
@@ -386,7 +382,7 @@ static const struct option option_table[] = {
     {"--prefix", "DIR", apply_prefix, "where ncclx is installed on the hosts; default: where it is here"},
     {"--no-tree-spawn", NULL, apply_no_tree_spawn, "start all daemons from here, not one from the other"},
     {"--tree-radix", "N", apply_tree_radix, "how many daemons stand below each in their tree (default 32)"},
-    {"--port-range", "LOW-HIGH", apply_port_range, "ports on which daemons listen; default: any"},
+    {"--port-range", "LOW-HIGH", apply_port_range, "ports on which daemons and ranks listen; default: any"},
     {"--networks", "LIST", apply_networks,
      "listen there only: networks such as 10.1.0.0/16, or names of interfaces, with commas between; default: any"},
     {"--start-timeout", "SECONDS", apply_start_timeout, "how long the daemon of a host may take to start (default 60)"},

@@ -50,6 +50,7 @@ struct options {
     uint64_t start_ns;   /* for one daemon to start */
     uint64_t silence_ns; /* until a silent one is lost; 0: never */
     uint16_t port_low, port_high;
+    const char *port_range; /* the same as text; null: any */
     const char *networks;
 };
 

@@ -285,6 +285,10 @@ void pml_held_deliver(struct pml *pml, struct pml_comm *comm);
 void pml_held_release(struct pml *pml);
 void pml_send_simple(struct pml_connection *connection, enum protocol_kind kind, uint64_t context);
 
+/* await.c: peers of this transport that a pending receive names. */
+void pml_await(const struct pml *pml, const struct transport *transport,
+               void (*awaited)(struct pml_connection *connection));
+
 /* tcp/tcp.c: nothing waits for room in a socket. */
 bool tcp_drained(const struct pml *pml);
 

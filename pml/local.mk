@@ -8,6 +8,7 @@ dqplb_sources = \
 pml_sources = \
 	pml/active.c \
 	pml/available.c pml/available.h \
+	pml/await.c \
 	pml/backlog.c \
 	pml/choice.c pml/choice.h \
 	pml/comm.c \

@@ -39,6 +39,19 @@ broken 6:0:0:20 3 window_epochs locks 10
 runs "trouble that is none" 1 env NCCLX_LANE_TROUBLE=1:2:3:4:5 ncclxrun -n 2 "$mp/p2p"
 like "is named" 'NCCLX_LANE_TROUBLE is "1:2:3:4:5"' "$err"
 
+# Ports: as many ranks as there are ports in the range share it, one more is too many.
+ports() { runs "$1" "$2" env NCCLX_LOG=warn,tcp:info "${@:3}"; }
+low=$((23000 + $$ % 4000 * 2))
+ports "ranks listen on ports of a range" 0 NCCLX_PORT_RANGE=$low-$((low + 7)) ncclxrun -n 4 "$mp/p2p"
+ports "that of the launcher" 0 ncclxrun --port-range $low-$((low + 7)) -n 4 sh -c '[ "$NCCLX_PORT_RANGE" = '$low-$((low + 7))' ]'
+ports "unless ranks are given another" 0 NCCLX_PORT_RANGE=1-2 ncclxrun --port-range $low-$((low + 7)) -n 1 sh -c '[ "$NCCLX_PORT_RANGE" = 1-2 ]'
+ports "more ranks than ports" 1 NCCLX_PORT_RANGE=$low-$((low + 1)) ncclxrun -n 4 "$mp/p2p"
+like "are named" "NCCLX_PORT_RANGE, of which each rank of a host needs one port: no port from $low to $((low + 1)) can be listened on" "$err"
+for range in 5 0-5 5-4 1-65536 a-b 1-2-3; do
+    ports "range $range" 1 NCCLX_PORT_RANGE=$range ncclxrun -n 2 "$mp/p2p"
+    like "is none" "NCCLX_PORT_RANGE.*\"$range\" is no range of ports" "$err"
+done
+
 # A peer that takes no connection keeps nobody else waiting.
 runs "a peer that is stopped while others connect" 0 ncclxrun -n 4 "$mp/absent"
 if [[ $out =~ ^ok\ 4,\ ([0-9]+)\ ms ]] && [ "${BASH_REMATCH[1]}" -lt 3000 ]; then pass "they do not wait for it"

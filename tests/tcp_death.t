@@ -15,5 +15,13 @@ for how in connecting connected receiving sending signal fence collective; do
     like "$how: the launcher names it, too" 'rank 1 .*(killed|signal)' "$err"
 done
 
+# Its parent goes on, so that the launcher does not know: the receive has to find out by itself.
+hour=$(awk '{ print $1 + 2 }' /proc/uptime)
+runs "rank 1 is killed, whom rank 0 has no connection to, and the launcher does not see it" 3 \
+    ncclxrun -n 2 bash -c '"$0" unknown "$1"; code=$?; [ $code != 137 ] || sleep 4; exit $((code % 137))' "$mp/death" "$hour"
+like "the receive names it" '^NCCLX_ERR_PROC_FAILED.*rank 1 is lost: number 1 of the job does not listen any more' "$out"
+if [[ $out =~ after\ (-?[0-9]+)\ ms ]] && [ "${BASH_REMATCH[1]}" -ge 0 ] && [ "${BASH_REMATCH[1]}" -lt 2000 ]; then pass "in time"
+else fail "in time" "$out"; fi
+
 NCCLX_TIMEOUT=0.3 runs "one that stops ends no call before its time is over" 42 ncclxrun -n 2 "$mp/deadline" messages
 done_testing

@@ -148,6 +148,16 @@ int oob_addresses_parse(const char *text, struct oob_addresses *addresses)
     }
 }
 
+int oob_ports_parse(const char *text, uint16_t *low, uint16_t *high)
+{
+    char first[8];
+    size_t length = strcspn(text, "-");
+    snprintf(first, sizeof first, "%.*s", (int)(length < 7 ? length : 7), text);
+    if (!text[length] || !parse_port(first, low) || !parse_port(text + length + 1, high) || *low > *high)
+        return base_error(NCCLX_ERR_ARG, "\"%.40s\" is no range of ports, LOW-HIGH, from 1 to 65535", text);
+    return NCCLX_SUCCESS;
+}
+
 int oob_resolve(const char *host, uint16_t port, struct oob_addresses *addresses)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};

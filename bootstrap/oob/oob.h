@@ -58,6 +58,8 @@ const char *oob_address_text(const struct oob_address *address, char text[OOB_AD
 void oob_addresses_format(const struct oob_addresses *addresses, char *text, size_t room);
 /* NCCLX_ERR_ARG names what is wrong. */
 int oob_addresses_parse(const char *text, struct oob_addresses *addresses);
+/* "LOW-HIGH", from 1 to 65535. NCCLX_ERR_ARG. */
+int oob_ports_parse(const char *text, uint16_t *low, uint16_t *high);
 /* Name or number of a host. May block for as long as the resolver takes. NCCLX_ERR_UNREACHABLE with the resolver's
  * reason. */
 int oob_resolve(const char *host, uint16_t port, struct oob_addresses *addresses);
@@ -89,7 +91,7 @@ struct oob_identity {
 
 /* Zero is a good choice for each. */
 struct oob_options {
-    uint16_t port_low, port_high; /* --port-range, for listening; 0, 0: any */
+    uint16_t port_low, port_high; /* for listening; 0, 0: any */
     const char *networks;         /* to listen on and to advertise: "10.1.0.0/16,fd00::/8,eth0"; null: all */
     uint32_t handshake_ms;        /* longest time of a stranger: 5000 */
     uint32_t try_ms;              /* one address may take this long in the first round, then twice that, and so on

@@ -45,6 +45,7 @@ unsigned tcp_lanes_most(uint64_t descriptors, unsigned peers)
 static unsigned most(const struct pml_connection *connection)
 {
     struct rlimit limit;
+    if (connection->pml->tcp->most) return 1;
     if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == RLIM_INFINITY) return DQPLB_MAX_LANES;
     return tcp_lanes_most(limit.rlim_cur, (unsigned)connection->pml->rt->job.size - 1);
 }

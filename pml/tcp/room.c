@@ -1,7 +1,7 @@
 /* room.c - where the process may have fewer descriptors than it has peers: connections that were not used for longest and
  * carry nothing make room for others, by agreement with the peer (meet.h), and open again when they are needed.
  *
- * Each connection is counted with a lane in either direction, so that one that is open can always go on. Half of the
+ * Each connection has one lane in either direction then, and is counted with them, so that one that is open can always go on. Half of the
  * places may be taken by attempts of ours: the other half is for peers, or all would wait for each other. A peer that
  * comes when there is no room is sent away, and comes again. */
 #include "pml/tcp/tcp.h"
@@ -35,9 +35,8 @@ void tcp_room_start(struct tcp *tcp)
     struct rlimit limit;
     unsigned peers = (unsigned)tcp->pml->rt->job.size - 1, used = descriptors_used() + RESERVE;
     if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == RLIM_INFINITY) return;
-    rlim_t each = 1 + 2 * tcp_lanes_most(limit.rlim_cur, peers);
-    rlim_t most = limit.rlim_cur > used ? (limit.rlim_cur - used) / each : 0;
-    if (most >= peers) return;
+    rlim_t left = limit.rlim_cur > used ? limit.rlim_cur - used : 0, most = left / (1 + 2);
+    if (left / (1 + 2 * tcp_lanes_most(limit.rlim_cur, peers)) >= peers) return;
     tcp->most = most < LEAST ? LEAST : (unsigned)most;
     base_log(AREA_TCP, LOG_INFO, "%llu descriptors, %u used: connections to %u of %u peers at a time", (unsigned long long)limit.rlim_cur,
              used, tcp->most, peers);
@@ -68,6 +67,11 @@ bool tcp_room_to_open(struct tcp *tcp)
     struct count count = count_all(tcp);
     tcp->crowded = tcp->crowded || count.all >= tcp->most;
     return count.all < tcp->most && count.ours < tcp->most / 2;
+}
+
+bool tcp_room_to_spare(const struct tcp *tcp)
+{
+    return !tcp->most || count_all(tcp).all + 1 < tcp->most;
 }
 
 bool tcp_room_to_accept(struct tcp_channel *channel)
@@ -109,7 +113,7 @@ void tcp_room_short(struct tcp *tcp)
 {
     unsigned all = count_all(tcp).all;
     tcp->most = all > LEAST ? all - 1 : LEAST;
-    tcp->crowded = true;
+    tcp->crowded = tcp->sent_away = true; /* a peer, or an attempt of ours */
 }
 
 void tcp_room_tick(struct tcp *tcp, uint64_t now)

@@ -17,6 +17,8 @@
 #define LOOK_EVERY 8
 /* So many looks at a lane that find nothing, and it is looked at like all others. */
 #define IDLE_LOOKS 64
+/* A receive that has waited so long, or up to twice that, makes the connection on which its peer's end is seen. */
+#define AWAIT_NS UINT64_C(400000000)
 #define OPEN_LOOK_NS UINT64_C(200000)
 /* How long the end waits for peers to say that they have all they need. */
 #define BYE_NS UINT64_C(1000000000)
@@ -68,12 +70,16 @@ static int listen_here(struct tcp *tcp)
         .job = rt->job.id, .position = (uint32_t)rt->job.rank, .positions = (uint32_t)rt->job.size, .trust = OOB_CARDS};
     struct oob_options options = {.say = say, .pause_most_ms = PAUSE_MOST_MS};
     struct tcp_card card;
+    const char *range = rt->config.value[CONFIG_PORT_RANGE].text;
+    if (range && *range && oob_ports_parse(range, &options.port_low, &options.port_high))
+        return base_error_context(NCCLX_ERR_CONFIG, "NCCLX_PORT_RANGE");
     int error = oob_key_pair(identity.public_key, identity.private_key);
     if (!error) error = oob_create(&identity, &options, &tcp->oob);
     card.offer = lanes_offer;
     memcpy(card.key, identity.public_key, sizeof card.key);
     oob_wipe(&identity, sizeof identity);
-    if (!error) error = oob_listen(tcp->oob);
+    if (!error && oob_listen(tcp->oob))
+        error = base_error_context(NCCLX_ERR_UNREACHABLE, options.port_low ? "NCCLX_PORT_RANGE, of which each rank of a host needs one port" : "tcp");
     if (!error && !add_oob(tcp)) error = base_error(NCCLX_ERR_LIMIT, "no descriptor for sockets: %s", strerror(errno));
     if (!error) error = oob_addresses(tcp->oob, NULL, &card.addresses);
     return error ? error : tcp_card_publish(rt, &card);
@@ -86,6 +92,7 @@ int tcp_start(struct pml *pml)
     tcp->pml = pml;
     tcp->epoll = -1;
     tcp_pipes_init(&tcp->pipes);
+    tcp->awaits = 1;
     pml->tcp = tcp;
     int error = tcp_trouble_parse(pml->rt->config.value[CONFIG_LANE_TROUBLE].text, &tcp->trouble);
     if (!error) error = listen_here(tcp);
@@ -305,6 +312,15 @@ static int look_at_ready(struct tcp *tcp, const struct epoll_event *events, int 
     return found;
 }
 
+static void awaited(struct pml_connection *connection)
+{
+    struct tcp_channel *channel = connection->channel;
+    struct tcp *tcp = connection->pml->tcp;
+    bool still = channel->awaited + 1 == tcp->awaits;
+    channel->awaited = tcp->awaits;
+    if (still && channel->meet.state == MEET_IDLE && tcp_room_to_spare(tcp)) tcp_open(channel);
+}
+
 static int look_at_all(struct tcp *tcp)
 {
     struct epoll_event events[16];
@@ -313,6 +329,11 @@ static int look_at_all(struct tcp *tcp)
     int count = epoll_wait(tcp->epoll, events, 16, 0), found = look_at_ready(tcp, events, count, &strangers);
     if (unlikely(tcp->trim)) tcp_room_trim(tcp);
     uint64_t now = base_clock_ns();
+    if (unlikely(now - tcp->awaited_ns > AWAIT_NS) && !tcp->ending) {
+        tcp->awaited_ns = now;
+        tcp->awaits++;
+        pml_await(tcp->pml, &transport_tcp, awaited);
+    }
     if (!strangers && !((tcp->unsettled || tcp->crowded) && now - tcp->looked_ns > OPEN_LOOK_NS) && now < oob_deadline(tcp->oob))
         return found;
     tcp->looked_ns = now;

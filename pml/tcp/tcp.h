@@ -78,6 +78,7 @@ struct tcp_channel {
     bool broken;         /* its socket was lost, and no other has taken its place yet */
     bool waits_for_room; /* to open one */
     bool wanted;         /* something is to be sent, or heard */
+    unsigned awaited;    /* tcp->awaits when a receive waited for the peer last */
     uint64_t refused_ns; /* when the peer said last that it may not rest */
     unsigned used;       /* tcp->looks when it was last */
     struct tcp_bad_luck luck;
@@ -114,6 +115,8 @@ struct tcp {
     bool ending;
     unsigned looks;            /* at all sockets */
     struct tcp_pipes pipes;
+    uint64_t awaited_ns;       /* when it was last asked whom receives wait for */
+    unsigned awaits;           /* how often */
     struct tcp_trouble trouble;
     unsigned turn;
     uint64_t looked_ns;
@@ -184,6 +187,8 @@ bool tcp_say(struct tcp_channel *channel, enum tcp_own kind, uint64_t name);
 void tcp_room_start(struct tcp *tcp);
 /* May this process open one more? And take one that a peer has opened? If not, others are asked to rest. */
 bool tcp_room_to_open(struct tcp *tcp);
+/* Alike, if nobody has to rest for it. */
+bool tcp_room_to_spare(const struct tcp *tcp);
 bool tcp_room_to_accept(struct tcp_channel *channel);
 /* REST, REST_YES and REST_NO have come. */
 void tcp_rest_arrived(struct tcp_channel *channel, enum tcp_own kind, uint64_t name);

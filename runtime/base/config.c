@@ -42,6 +42,8 @@ static const struct base_config_entry table[CONFIG_COUNT] = {
                      "polls that find nothing before a waiting rank yields its core; -1 chooses by free cores"},
     [CONFIG_TRANSPORTS] = {"NCCLX_TRANSPORTS", CONFIG_STRING, "", 0, 0, NULL,
                            "transports that may be used, separated by commas; empty for all that work; mix, for tests: no shm between half of the pairs"},
+    [CONFIG_PORT_RANGE] = {"NCCLX_PORT_RANGE", CONFIG_STRING, "", 0, 0, NULL,
+                           "low-high: ports on which ranks listen for each other, one a rank; empty for any"},
     [CONFIG_PROTOCOL] = {"NCCLX_PROTOCOL", CONFIG_ENUM, "zero-copy", 0, 0, "zero-copy|copy",
                          "how large messages and puts travel: straight to their place, or in chunks through buffers of the library"},
     [CONFIG_COPY_SLOTS] = {"NCCLX_COPY_SLOTS", CONFIG_INT, "8", 1, 64, NULL,
