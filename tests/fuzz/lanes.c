@@ -84,6 +84,7 @@ static void connect_peer(struct pml *pml, struct tcp *tcp)
                                           .payload_max = TCP_PAYLOAD_MAX,
                                           .stream_piece = TCP_PIECE_MAX,
                                           .announce_threshold = 1,
+                                          .choose_above = SIZE_MAX,
                                           .probed = true,
                                           .route = {.eager_limit = 64, .can_write = true}};
     if (lanes_make(connection, &transport)) abort();
