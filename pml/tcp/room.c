@@ -116,11 +116,23 @@ void tcp_room_short(struct tcp *tcp)
     tcp->crowded = tcp->sent_away = true; /* a peer, or an attempt of ours */
 }
 
+/* A peer that has said goodbye ends, and answers no more: what leads to it can go once it has heard ours. */
+static void part(struct tcp *tcp)
+{
+    for (struct tcp_channel *channel = tcp->first; channel; channel = channel->next) {
+        bool over = channel->heard_bye && !channel->lost && meet_talks(&channel->meet) && is_quiet(channel);
+        if (!over || !tcp_part(channel)) continue;
+        tcp_lanes_close(channel);
+        tcp_rest(channel);
+    }
+}
+
 void tcp_room_tick(struct tcp *tcp, uint64_t now)
 {
     struct tcp_channel *channel;
-    struct count count = count_all(tcp);
     if (!tcp->most) return;
+    if (tcp->crowded) part(tcp);
+    struct count count = count_all(tcp);
     unsigned wanted = count.all + count.waiting + tcp->sent_away - count.asked;
     if (count.all < tcp->most) tcp->sent_away = false;
     tcp->crowded = wanted > tcp->most;

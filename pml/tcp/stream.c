@@ -226,6 +226,7 @@ static bool own_arrived(struct tcp_channel *channel, const struct pml_packet *pa
     enum tcp_own kind = packet->kind;
     if (kind == TCP_BYE) {
         channel->heard_bye = true;
+        if (meet_answered(&channel->meet, channel->meet.name, false) == MEET_USE) tcp_pending(channel); /* nor an answer */
         return true;
     }
     if (packet->inline_bytes != sizeof(uint64_t) || !keep_acknowledge(&channel->keep, packet->u.word[0])) return false;

@@ -104,16 +104,21 @@ int tcp_start(struct pml *pml)
     return NCCLX_SUCCESS;
 }
 
-/* Those at rest owe each other nothing; those that are about to open are opened, or the peer would miss us. */
-static bool has_said_bye(struct tcp_channel *channel)
+bool tcp_part(struct tcp_channel *channel)
 {
     static const struct pml_packet bye = {.kind = TCP_BYE};
     static const struct pml_payload none = {0};
+    channel->said_bye = channel->said_bye || tcp_send(channel, &bye, &none);
+    return channel->said_bye && tcp_flush(channel) && channel->heard_bye;
+}
+
+/* Those at rest owe each other nothing; those that are about to open are opened, or the peer would miss us. */
+static bool has_said_bye(struct tcp_channel *channel)
+{
     enum meet_state state = channel->meet.state;
     if (channel->lost) return true;
     if (!meet_talks(&channel->meet)) return !channel->broken && (state == MEET_IDLE || state == MEET_OPENING);
-    channel->said_bye = channel->said_bye || tcp_send(channel, &bye, &none);
-    return channel->said_bye && tcp_flush(channel) && channel->heard_bye;
+    return tcp_part(channel);
 }
 
 static bool all_said_bye(struct tcp *tcp)

@@ -194,6 +194,8 @@ bool tcp_room_to_accept(struct tcp_channel *channel);
 void tcp_rest_arrived(struct tcp_channel *channel, enum tcp_own kind, uint64_t name);
 /* Its last word is out: it rests. */
 void tcp_rest(struct tcp_channel *channel);
+/* Says goodbye. True: so has the peer, and nothing is left to be sent. */
+bool tcp_part(struct tcp_channel *channel);
 /* Gives back memory that those at rest do not need: not while events may lead to it. */
 void tcp_room_trim(struct tcp *tcp);
 /* Descriptors have run out: others of this process have taken some. */

@@ -108,6 +108,11 @@ tests_unit_pml_meanwhile_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_pml_meanwhile_LDFLAGS = -Wl,--wrap=shm_segment_of
 tests_unit_pml_meanwhile_LDADD = $(UNIT_LIBS)
 
+unit_tests += tests/unit/tcp_room
+tests_unit_tcp_room_SOURCES = tests/unit/tcp_room.c tests/unit/pml_world.c tests/unit/pml_world.h
+tests_unit_tcp_room_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_tcp_room_LDADD = $(UNIT_LIBS)
+
 unit_tests += tests/unit/pml_threads
 tests_unit_pml_threads_SOURCES = tests/unit/pml_threads.c tests/unit/pml_world.c tests/unit/pml_world.h
 tests_unit_pml_threads_CFLAGS = $(UNIT_CFLAGS)
