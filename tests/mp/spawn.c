@@ -345,6 +345,7 @@ static void flood(int times, char **words)
             expect("asking", PMIX_SUCCESS, PMIx_Spawn_nb(NULL, 0, &app, 1, on_flood, NULL));
         for (int i = 0; i < SECONDS * 1000 && atomic_load(&answers) < times; i++) usleep(1000);
         if (atomic_load(&answers) != times) fail("all are answered", PMIX_ERR_TIMEOUT);
+        PMIX_APP_DESTRUCT(&app);
         printf("%d jobs\n", atomic_load(&jobs));
     }
     fence();

@@ -205,6 +205,7 @@ static bool run(const struct sim_scenario *scenario, uint64_t seed, char *failur
             event.function(&sim, event.context, event.a, event.b);
     }
     if (!sim.failed) scenario->finish(&sim);
+    if (scenario->release) scenario->release(&sim);
     snprintf(failure, bytes, "%s", sim.failure);
     while (sim.chunks) {
         struct chunk *next = sim.chunks->next;

@@ -56,6 +56,8 @@ struct sim_scenario {
     void (*start)(struct sim *sim);
     /* Checks what must hold at the end: that everything completed, for one. */
     void (*finish)(struct sim *sim);
+    /* Frees what is not sim_alloc's, however the run has ended; may be null. */
+    void (*release)(struct sim *sim);
     unsigned seeds;               /* run by default; SIM_SEEDS multiplies by percent */
     uint64_t event_limit;         /* more events than this is a livelock; 0: 10 million */
     const enum planted_bug *bugs; /* each must be found; ends with BUG_NONE; may be null */

@@ -436,6 +436,11 @@ static void finish(struct sim *sim)
     }
     if (!side[0].dead && !side[1].dead && (side[0].used != side[1].used || side[0].meet.state != side[1].meet.state))
         sim_fail(sim, "the two ranks use different sockets, in states %d and %d", side[0].meet.state, side[1].meet.state);
+}
+
+static void release(struct sim *sim)
+{
+    struct side *side = sim_user(sim);
     for (int i = 0; i < 2; i++) keep_release(&side[i].keep);
 }
 
@@ -456,7 +461,7 @@ static const enum planted_bug bugs[] = {BUG_MEET_BOTH_KEPT,
 int main(int argc, char **argv)
 {
     static const struct sim_scenario scenarios[] = {
-        {.name = "meet", .start = start, .finish = finish, .seeds = 10000, .bugs = bugs, .event_limit = 10000},
+        {.name = "meet", .start = start, .finish = finish, .release = release, .seeds = 10000, .bugs = bugs, .event_limit = 10000},
     };
     return sim_main(argc, argv, scenarios, sizeof scenarios / sizeof scenarios[0]);
 }

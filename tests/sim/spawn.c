@@ -535,8 +535,15 @@ static void finish(struct sim *sim)
         if (kvx_pending(daemon->kvx))
             sim_fail(sim, "%zu operations are left at daemon %d", kvx_pending(daemon->kvx), i);
         if (daemon->parts && daemon->parts->next) sim_fail(sim, "daemon %d has not forgotten a job", i);
-        kvx_destroy(daemon->kvx);
-        kvx_map_free(daemon->map);
+    }
+}
+
+static void release(struct sim *sim)
+{
+    struct world *world = world_of(sim);
+    for (int i = 0; i < world->daemons; i++) {
+        kvx_destroy(world->daemon[i].kvx);
+        kvx_map_free(world->daemon[i].map);
     }
     jobs_destroy(world->jobs);
 }
@@ -547,6 +554,6 @@ int main(int argc, char **argv)
         BUG_JOBS_UP_EARLY,      BUG_JOBS_OVER_EARLY,    BUG_JOBS_UNSTARTED_FORGOTTEN,
         BUG_KVX_RETIRED_WAITED, BUG_KVX_RETIRED_BROKEN, BUG_NONE};
     const struct sim_scenario scenario = {
-        .name = "jobs that come and go", .start = start, .finish = finish, .seeds = 3000, .bugs = bugs};
+        .name = "jobs that come and go", .start = start, .finish = finish, .release = release, .seeds = 3000, .bugs = bugs};
     return sim_main(argc, argv, &scenario, 1);
 }
