@@ -14,6 +14,13 @@ static const char *setting(const struct ncclx_rt *rt)
     return list ? list : "";
 }
 
+/* Whether the list goes on with this name. */
+static bool begins_with(const char *list, const struct transport *transport)
+{
+    size_t length = strlen(transport->name);
+    return strcspn(list, ",") == length && !strncmp(list, transport->name, length);
+}
+
 static bool is_mix(const struct ncclx_rt *rt)
 {
     return !strcmp(setting(rt), MIX);
@@ -28,12 +35,9 @@ static bool mix_allows(const struct transport *transport, int a, int b)
 bool choice_allows(const struct ncclx_rt *rt, const struct transport *transport)
 {
     const char *list = setting(rt);
-    size_t length = strlen(transport->name);
     if (!*list || is_mix(rt)) return true;
-    for (const char *at = list; at; at = strchr(at, ',')) {
-        if (*at == ',') at++;
-        if (!strncmp(at, transport->name, length) && (at[length] == ',' || !at[length])) return true;
-    }
+    for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',')
+        if (begins_with(at, transport)) return true;
     return false;
 }
 
@@ -54,15 +58,12 @@ int choice_check(const struct ncclx_rt *rt)
     const char *list = setting(rt);
     if (is_mix(rt)) return NCCLX_SUCCESS;
     for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
-        size_t length = strcspn(at, ",");
         bool known = false;
-        for (int i = 0; i < CHOICE_TRANSPORTS; i++)
-            known = known ||
-                    (strlen(choice_transports[i]->name) == length && !strncmp(at, choice_transports[i]->name, length));
+        for (int i = 0; i < CHOICE_TRANSPORTS; i++) known = known || begins_with(at, choice_transports[i]);
         if (!known)
             return base_error(NCCLX_ERR_CONFIG,
                               "NCCLX_TRANSPORTS=%s: there is no transport \"%.*s\"; there are self, shm and tcp", list,
-                              (int)length, at);
+                              (int)strcspn(at, ","), at);
     }
     return NCCLX_SUCCESS;
 }
