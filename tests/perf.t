@@ -34,26 +34,22 @@ like "large messages are compared with one copy" 'at least 80 % of the bandwidth
 
 # Jobs that take turns: two, and one whose partner has ended without a word.
 floor=$top_builddir/tests/perf/perf-floor
-truncate -s 4096 "$scratch/turns"
-timeout 30 "$floor" put 4 64 5 "$scratch/turns" 0 2 >"$scratch/first" &
-runs "a job in turns" 0 timeout 30 "$floor" get 4 64 5 "$scratch/turns" 1 2
-is "has measured each size" 5 "$(grep -c '^copy get 2 ' <<<"$out")"
-wait $!
-is "so has the other" "0 5" "$? $(grep -c '^copy put 2 ' "$scratch/first")"
-truncate -s 0 "$scratch/turns"
-truncate -s 4096 "$scratch/turns"
+no_turns() { truncate -s 0 "$scratch/turns"; truncate -s 4096 "$scratch/turns"; }
+in_turns() { # in_turns NAME PROGRAM COLUMN FIRST SECOND: two jobs of it, with these tests
+    no_turns
+    timeout 30 "$2" "$4" 4 64 5 "$scratch/turns" 0 2 >"$scratch/first" &
+    runs "$1" 0 timeout 30 "$2" "$5" 4 64 5 "$scratch/turns" 1 2
+    is "has measured each size" 5 "$(grep -c "^$3 $5 2 " <<<"$out")"
+    wait $!
+    is "so has the other" "0 5" "$? $(grep -c "^$3 $4 2 " "$scratch/first")"
+}
+in_turns "a job in turns" "$floor" copy put get
+no_turns
 printf '\1' | dd of="$scratch/turns" bs=1 seek=21 conv=notrunc status=none
 runs "a job whose partner is gone" 0 timeout 30 "$floor" latency 4 64 5 "$scratch/turns" 0 2
 
 # The bare socket, which takes turns too; and what ncclx needs beside it.
-socket=$top_builddir/tests/perf/perf-socket
-truncate -s 0 "$scratch/turns"
-truncate -s 4096 "$scratch/turns"
-timeout 30 "$socket" latency 4 64 5 "$scratch/turns" 0 2 >"$scratch/first" &
-runs "a bare socket in turns" 0 timeout 30 "$socket" bandwidth 4 64 5 "$scratch/turns" 1 2
-is "has measured each size" 5 "$(grep -c '^socket bandwidth 2 ' <<<"$out")"
-wait $!
-is "so has the other" "0 5" "$? $(grep -c '^socket latency 2 ' "$scratch/first")"
+in_turns "a bare socket in turns" "$top_builddir/tests/perf/perf-socket" socket latency bandwidth
 like "ncclx is compared with it" '1\.50 \(at 8 bytes\) to 2\.00 \(at 16 bytes\) times' \
     "$(printf '%s\n' 'ncclx latency 2 8 3 3' 'socket latency 2 8 2 2' 'ncclx latency 2 16 8 8' 'socket latency 2 16 4 4' | "$report")"
 
