@@ -5,6 +5,15 @@
 
 const struct transport *const choice_transports[CHOICE_TRANSPORTS] = {&transport_self, &transport_shm, &transport_tcp};
 
+int choice_named(const char *name, const struct transport **transport)
+{
+    for (int i = 0; i < CHOICE_TRANSPORTS; i++) {
+        *transport = choice_transports[i];
+        if (!strcmp((*transport)->name, name)) return NCCLX_SUCCESS;
+    }
+    return base_error(NCCLX_ERR_ARG, "there is no transport \"%s\"", name);
+}
+
 /* In place of a list of names, for tests: half of the pairs may not use shm. */
 #define MIX "mix"
 

@@ -173,6 +173,8 @@ int pml_poll(void *arg);
  * ranks in one process. */
 int pml_init_on(struct ncclx_rt *rt, int segment);
 int pml_connection_to(struct pml *pml, int rank, struct pml_connection **connection);
+/* The one that there is; else null. */
+struct pml_connection *pml_connection_found(const struct pml *pml, int rank);
 void pml_connection_probe(struct pml_connection *connection);
 /* A breach of the protocol by this peer: logged once. */
 void pml_breach(struct pml_connection *connection, const char *what);

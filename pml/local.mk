@@ -13,6 +13,7 @@ pml_sources = \
 	pml/choice.c pml/choice.h \
 	pml/comm.c \
 	pml/copy.h \
+	pml/holdings.c \
 	pml/internal.h \
 	pml/match.c pml/match.h \
 	pml/memory.c pml/memory.h \
@@ -31,6 +32,7 @@ pml_sources = \
 	pml/lane.h \
 	pml/lanes/copy.c \
 	pml/lanes/gets.c \
+	pml/lanes/hold.c \
 	pml/lanes/lanes.c pml/lanes/lanes.h \
 	pml/lanes/orders.c \
 	pml/lanes/origin.c \
@@ -49,6 +51,7 @@ pml_sources = \
 	pml/shm/shm.c pml/shm/shm.h \
 	pml/shm/wake.c \
 	pml/tcp/card.c \
+	pml/tcp/hold.c \
 	pml/tcp/lane.c pml/tcp/lane.h \
 	pml/tcp/lane_in.c \
 	pml/tcp/lane_out.c \

@@ -137,6 +137,13 @@ static struct pml_connection **connection_place(struct pml *pml, int rank)
     return *chunk ? &(*chunk)[rank % CONNECTION_CHUNK] : NULL;
 }
 
+struct pml_connection *pml_connection_found(const struct pml *pml, int rank)
+{
+    struct pml_connection **chunk = pml->connection ? pml->connection[rank / CONNECTION_CHUNK] : NULL;
+    struct pml_connection *connection = chunk ? chunk[rank % CONNECTION_CHUNK] : NULL;
+    return connection && connection->transport ? connection : NULL;
+}
+
 static int connection_make(struct pml *pml, int rank, struct pml_connection **connection)
 {
     struct pml_connection **place = connection_place(pml, rank);
@@ -231,7 +238,6 @@ const char *pml_transport_name(struct ncclx_rt *rt, int peer)
 {
     const struct pml *pml = rt->pml;
     if (peer < 0 || peer >= rt->job.size) return NULL;
-    struct pml_connection **chunk = pml->connection[peer / CONNECTION_CHUNK];
-    const struct pml_connection *connection = chunk ? chunk[peer % CONNECTION_CHUNK] : NULL;
-    return connection && connection->transport ? connection->transport->name : NULL;
+    const struct pml_connection *connection = pml_connection_found(pml, peer);
+    return connection ? connection->transport->name : NULL;
 }

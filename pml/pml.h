@@ -163,4 +163,27 @@ void pml_count_direct(struct pml_region *region, size_t put_bytes, size_t get_by
 /* "shm", "tcp" or "self"; null when the peer was never reached. */
 const char *pml_transport_name(struct ncclx_rt *rt, int peer);
 
+/* What the memory of connections is for. */
+enum pml_memory_of {
+    PML_MEMORY_STATE,   /* what is known about the peer and the way to it */
+    PML_MEMORY_KEEP,    /* sent, and not acknowledged yet */
+    PML_MEMORY_RECEIVE, /* has come, and is not whole yet */
+    PML_MEMORY_LANES,   /* the ends of lanes, and what is in flight on them */
+    PML_MEMORY_REORDER, /* what came on lanes before its turn */
+    PML_MEMORY_CHUNKS,  /* slots of the copy protocol */
+    PML_MEMORY_RINGS,   /* shared with the peer: of the two rings of a pair, the one that leads here */
+    PML_MEMORY_WAITING, /* packets that wait for room */
+    PML_MEMORY_KINDS
+};
+struct pml_holdings {
+    int peers;       /* with which there is a connection */
+    int open;        /* that has its socket, or its rings */
+    int resting;     /* that has given its socket up, and opens again when it is used */
+    int lanes;       /* open, to the peer and from it */
+    int descriptors;
+    uint64_t bytes[PML_MEMORY_KINDS];
+};
+/* Of the connections by one transport, with one peer or (-1) with all. ERR_ARG: there is no transport of this name. */
+int pml_get_holdings(struct ncclx_rt *rt, const char *transport, int peer, struct pml_holdings *holdings);
+
 #endif

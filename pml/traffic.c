@@ -2,32 +2,22 @@
 #include "pml/choice.h"
 
 #include <inttypes.h>
-#include <string.h>
 
-static void add_chunk(struct pml_connection *const *chunk, const struct transport *transport,
-                      struct pml_traffic *traffic, int *peers)
+int pml_get_traffic(struct ncclx_rt *rt, const char *name, struct pml_traffic *traffic, int *peers)
 {
-    for (int i = 0; i < CONNECTION_CHUNK; i++) {
-        const struct pml_connection *connection = chunk[i];
+    const struct pml *pml = rt->pml;
+    const struct transport *transport;
+    int error = choice_named(name, &transport);
+    if (error) return error;
+    *traffic = (struct pml_traffic){0};
+    *peers = 0;
+    for (int rank = 0; rank < rt->job.size; rank++) {
+        const struct pml_connection *connection = pml_connection_found(pml, rank);
         if (!connection || connection->transport != transport) continue;
         traffic->sent += connection->traffic.sent;
         traffic->received += connection->traffic.received;
         ++*peers;
     }
-}
-
-int pml_get_traffic(struct ncclx_rt *rt, const char *name, struct pml_traffic *traffic, int *peers)
-{
-    const struct pml *pml = rt->pml;
-    const struct transport *transport = NULL;
-    for (int i = 0; i < CHOICE_TRANSPORTS; i++)
-        if (!strcmp(choice_transports[i]->name, name)) transport = choice_transports[i];
-    if (!transport) return base_error(NCCLX_ERR_ARG, "there is no transport \"%s\"", name);
-    *traffic = (struct pml_traffic){0};
-    *peers = 0;
-    for (int first = 0; first < rt->job.size && pml->connection; first += CONNECTION_CHUNK)
-        if (pml->connection[first / CONNECTION_CHUNK])
-            add_chunk(pml->connection[first / CONNECTION_CHUNK], transport, traffic, peers);
     return NCCLX_SUCCESS;
 }
 

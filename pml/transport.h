@@ -40,6 +40,8 @@ struct transport {
     int (*write)(struct pml_connection *connection, const void *from, uint64_t address, size_t bytes, uint64_t name);
     /* Takes what has arrived from all peers; the number of packets. */
     int (*poll)(struct pml *pml);
+    /* Null, or adds what the connection holds, beside its struct pml_connection. */
+    void (*hold)(const struct pml_connection *connection, struct pml_holdings *holdings);
 };
 
 /* Both come from a peer and are gone when it returns. */

@@ -36,7 +36,40 @@ runs "--coll" 0 "$info" --coll --ranks 5
 like "lists algorithms" "Algorithms for 5 ranks.*allreduce" "${out//$'\n'/ }"
 
 runs "--memory" 0 "$info" --memory
-like "shows the memory of a job of one" "in a job of 1:.*base +[0-9]+ +[0-9]+ +[0-9]+" "${out//$'\n'/ }"
+like "shows the memory of a job of one" "in a job of 1 .* base +[1-9][0-9]* +[1-9][0-9]* .*no connections" "${out//$'\n'/ }"
+# row TRANSPORT NAME: the three figures of a row, after the start, messages, and large data.
+row() { awk -v by="connections by $1" -v name="  $2 " 'NF == 0 { on = 0 } index($0, by) == 1 { on = 1 } on && index($0, name) == 1 { print $(NF-2), $(NF-1), $NF }' <<<"$out"; }
+# grown AREA...: by so many bytes, from the start to the end.
+grown() { awk -v areas=" $* " 'NF == 0 { exit } /^bytes of an area/ { on = 1 } on && index(areas, " " $1 " ") { sum += $4 - $2 } END { print sum }' <<<"${out#*$'\n\n'}"; }
+runs "--memory of ranks that share memory" 0 ncclxrun -n 3 "$info" --memory
+is "counts connections" "0 2 2" "$(row shm peers)"
+is "without descriptors" "0 0 0" "$(row shm descriptors)"
+like "with their rings" "^0 [1-9][0-9]{4,} [1-9][0-9]{4,}$" "$(row shm 'bytes of rings')"
+like "and none of the others" "connections by tcp +none" "$out"
+lanes() { # lanes LIMITS LANES: of four ranks, of which each opens LANES to each other, the fast one among them
+    NCCLX_TRANSPORTS=tcp NCCLX_DQPLB_NODE=$1 runs "--memory of ranks with sockets, $1" 0 ncclxrun -n 4 "$info" --memory
+    is "counts connections" "0 3 3" "$(row tcp peers)"
+    is "that are open" "0 3 3,0 0 0" "$(row tcp open),$(row tcp resting)"
+    is "their lanes" "0 0 $((3 * 2 * $2))" "$(row tcp lanes)"
+    is "and their sockets" "0 3 $((3 + 3 * 2 * $2))" "$(row tcp descriptors)"
+    like "no others" "connections by shm +none" "$out"
+    read -r _ small large <<<"$(row tcp 'bytes of all')"
+    if [ "$small" -gt 0 ] && [ "$large" -gt "$small" ]; then pass "bytes grow with what is used"; else fail "bytes grow with what is used" "$out"; fi
+    is "a peer has its third of them" "0 $((small / 3)) $((large / 3))" "$(row tcp 'bytes a peer')"
+    if [ "$large" -le "$(grown pml tcp)" ] && [ "$large" -gt $(($(grown pml tcp) / 2)) ]; then pass "as areas say, too"
+    else fail "as areas say, too" "$large of $(grown pml tcp)" "$out"; fi
+    is "each peer has a line, or shares it" "tcp open $((2 * $2)) $((1 + 2 * $2))" \
+        "$(awk 'NF == 0 { on = 0 } on { print $2, $3, $4, $5 } /^peer / { on = 1 }' <<<"$out" | sort -u)"
+}
+lanes 1:4:64K 2
+one_lane=$large
+lanes 3:4:64K 4
+if [ "$large" -gt "$one_lane" ]; then pass "more lanes take more"; else fail "more lanes take more" "$one_lane, $large"; fi
+NCCLX_TRANSPORTS=mix runs "--memory of ranks with both" 0 ncclxrun -n 4 "$info" --memory
+is "counts both" "0 1 1,0 2 2" "$(row shm peers),$(row tcp peers)"
+NCCLX_TRANSPORTS=tcp runs "--memory where descriptors are few" 0 ncclxrun -n 7 bash -c "ulimit -n 32 && exec '$info' --memory"
+like "counts connections that rest" "^0 [1-9] [1-9]$" "$(row tcp resting)"
+like "beside those that are open" "^0 [1-4] [1-4]$" "$(row tcp open)"
 
 # wrong NAME TEXT ARGUMENT...: status 2, one or two lines that name what is wrong, and no answer.
 wrong() {

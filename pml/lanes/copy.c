@@ -47,6 +47,11 @@ void lanes_copy_free(struct lanes *lanes)
     lanes->copy = NULL;
 }
 
+uint64_t lanes_copy_bytes(const struct lanes *lanes)
+{
+    return base_block_bytes(lanes->copy) + base_block_bytes(lanes->copy->slots) + base_block_bytes(lanes->copy->here);
+}
+
 /* ---- At the origin ---- */
 
 static void post_chunk(struct lanes *lanes, struct lanes_put *put, unsigned here, unsigned there)

@@ -58,6 +58,9 @@ bool lanes_fenced(const struct pml_connection *connection, unsigned lane);
 void lanes_packet_arrived(struct pml_connection *connection, const struct pml_packet *packet, const void *payload,
                           size_t bytes);
 
+/* Adds what its lanes hold here, beside what the transport does. */
+void lanes_hold(const struct pml_connection *connection, struct pml_holdings *holdings);
+
 /* Prepares to write a send's data into the receive that the peer granted, at `to`; null: that is not possible. And does it:
  * pml_send_landed says when it is there. */
 struct lanes_put;

@@ -135,6 +135,7 @@ void lanes_copy_slots_arrived(struct lanes *lanes, const struct pml_packet *pack
 void lanes_copy_cleared(struct lanes *lanes, uint64_t taken);
 void lanes_chunk_arrived(struct lanes *lanes, const struct pml_packet *packet);
 void lanes_copy_free(struct lanes *lanes);
+uint64_t lanes_copy_bytes(const struct lanes *lanes);
 
 /* target.c */
 void lanes_target_free(struct lanes *lanes);

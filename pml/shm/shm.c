@@ -434,6 +434,13 @@ static int shm_write(struct pml_connection *connection, const void *from, uint64
     return error;
 }
 
+static void shm_hold(const struct pml_connection *connection, struct pml_holdings *holdings)
+{
+    holdings->open++;
+    holdings->bytes[PML_MEMORY_STATE] += base_block_bytes(connection->channel);
+    holdings->bytes[PML_MEMORY_RINGS] += connection->pml->shm->segment.ring_stride;
+}
+
 const struct transport transport_shm = {
     .name = "shm",
     .connect = shm_connect,
@@ -445,4 +452,5 @@ const struct transport transport_shm = {
     .read = shm_read,
     .write = shm_write,
     .poll = shm_poll,
+    .hold = shm_hold,
 };

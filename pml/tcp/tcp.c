@@ -393,4 +393,5 @@ const struct transport transport_tcp = {
     .read = read_from,
     .write = write_to,
     .poll = poll_all,
+    .hold = tcp_hold,
 };

@@ -183,6 +183,9 @@ int tcp_send_many(struct tcp_channel *channel, const struct pml_post *first);
 /* For the connection itself: goes out in its turn. False: the connection has ended. */
 bool tcp_say(struct tcp_channel *channel, enum tcp_own kind, uint64_t name);
 
+/* hold.c: of transport_tcp */
+void tcp_hold(const struct pml_connection *connection, struct pml_holdings *holdings);
+
 /* room.c: descriptors */
 void tcp_room_start(struct tcp *tcp);
 /* May this process open one more? And take one that a peer has opened? If not, others are asked to rest. */

@@ -67,6 +67,11 @@ void base_free(enum base_area area, void *block)
     free(block);
 }
 
+size_t base_block_bytes(const void *block)
+{
+    return malloc_usable_size((void *)(uintptr_t)block);
+}
+
 void base_area_usage(enum base_area area, struct base_area_usage *usage)
 {
     usage->bytes = (uint64_t)atomic_load_explicit(&usage_of[area].bytes, memory_order_relaxed);

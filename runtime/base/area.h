@@ -33,6 +33,8 @@ void *base_calloc(enum base_area area, size_t count, size_t bytes);
 void *base_realloc(enum base_area area, void *block, size_t bytes);
 char *base_strdup(enum base_area area, const char *text);
 void base_free(enum base_area area, void *block);
+/* What a block from here counts in its area. Null: 0. */
+size_t base_block_bytes(const void *block);
 /* Books memory that was not allocated here (mappings); negative when it is given back. */
 void base_area_account(enum base_area area, int64_t bytes);
 void base_area_usage(enum base_area area, struct base_area_usage *usage);
