@@ -43,6 +43,24 @@ runs "NCCLX_TIMEOUT ends every call that waits" 42 "${deadlines[@]}" ncclxrun -n
 runs "and those on windows reached by messages" 42 "${deadlines[@]}" NCCLX_SHM_CMA=0 NCCLX_SHM_DIRECT=0 \
     ncclxrun -n 2 "$mp/deadline" messages
 
+# What ten communicators cost; and windows. The simulator says how many messages as many ranks need, and far more ranks.
+for transports in shm,self mix tcp; do
+    NCCLX_TRANSPORTS=$transports runs "ten communicators over $transports" 0 ncclxrun -n 7 "$mp/ten"
+    like "cost some KiB, no connection and no word to PMIx" 'peers 6, bytes each [1-7][0-9]{3}, left' "$out"
+done
+model=$("$top_builddir/tests/sim/coll_scale" 7)
+for call in comm_dup comm_split comm_create_group win_create; do
+    [[ $model =~ $call,\ 7\ ranks:\ a\ chain\ of\ [0-9]+\ messages,\ ([0-9]+)\ messages ]] && most=${BASH_REMATCH[1]} || most=0
+    [[ $out =~ $call:\ ([0-9]+)\ messages ]] && real=${BASH_REMATCH[1]} || real=-1
+    if [ "$real" -gt 0 ] && [ "$real" -le "$most" ]; then pass "$call takes no more messages than in the simulator"
+    else fail "$call takes no more messages than in the simulator" "$real, in the simulator $most" "$out"; fi
+done
+if command -v nm >/dev/null; then
+    is "that test counts every call to PMIx but those of start and end, and of values" \
+        "PMIx_Abort PMIx_Error_string PMIx_Finalize PMIx_Info_load PMIx_Init PMIx_Register_event_handler PMIx_Value_destruct PMIx_Value_xfer" \
+        "$(nm -u "$mp/ten" | awk '$NF ~ /^PMIx_/ { print $NF }' | sort | paste -sd' ')"
+else skip "that test counts every call to PMIx but those of start and end, and of values" "nm is missing"; fi
+
 runs "a bad value in the environment ends the start" 1 env NCCLX_EAGER_LIMIT=lots "$mp/lifecycle" return
 like "and is named" 'NCCLX_ERR_CONFIG: .*NCCLX_EAGER_LIMIT' "$err"
 runs "a rank that cannot start ends the job" 1 ncclxrun -n 3 sh -c \

@@ -65,6 +65,10 @@ mp_programs += tests/mp/keys
 tests_mp_keys_SOURCES = tests/mp/keys.c
 tests_mp_keys_LDADD = $(CORE_LIBS)
 
+mp_programs += tests/mp/ten
+tests_mp_ten_SOURCES = tests/mp/ten.c tests/mp/check.h
+tests_mp_ten_LDADD = $(CORE_LIBS)
+
 mp_programs += tests/mp/life
 tests_mp_life_SOURCES = tests/mp/life.c
 tests_mp_life_LDADD = $(MP_LIBS)
