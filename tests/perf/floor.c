@@ -11,7 +11,7 @@
  * The last arguments are kernel.c's.
  */
 #define _GNU_SOURCE
-#include "bare.h"
+#include "common.h"
 
 #include <signal.h>
 #include <stdbool.h>

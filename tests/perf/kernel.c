@@ -1,27 +1,27 @@
 /* kernel.c - the benchmark itself, one source for ncclx and MPI: API_HEADER names the calls it is
  * compiled with.
  *
- *     perf-LIBRARY TEST LEAST MOST [MILLISECONDS [FILE JOB COUNT]]
+ *     perf-LIBRARY TEST LEAST MOST [MILLISECONDS [FILE JOB COUNT [bind]]]
  *
  * runs TEST at sizes LEAST, 2 LEAST, ... MOST bytes (0: only that size), and prints on rank 0 one line a size:
  *     LIBRARY TEST RANKS BYTES MICROSECONDS...      (a batch average each; bandwidth tests: time of one message)
  * TEST "start" does nothing between init and finalize but a barrier. Batches are short, so that the reader of the
- * output can take medians. With the last three arguments (turns.h) it takes turns with COUNT - 1 others, batch by batch.
+ * output can take medians. With FILE (turns.h) it takes turns with COUNT - 1 others, batch by batch. bind: each rank has the core of its
+ * number; for hosts of one machine, where no launcher knows of the others.
  */
+#define _GNU_SOURCE
 #include API_HEADER
 
-#include "turns.h"
+#include "common.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCHES 9
-#define WINDOW 64 /* messages in flight of the bandwidth tests, as OSU's have */
-
 struct bench {
     int rank, size, peer;
     size_t bytes;
+    int messages; /* in flight */
     char *in, *out;
     api_window window;
     api_count *counts, *at; /* bytes and their place, the same for each rank */
@@ -43,14 +43,14 @@ static void latency(struct bench *b)
 
 static void bandwidth(struct bench *b)
 {
-    api_request request[WINDOW];
+    api_request request[IN_FLIGHT];
     if (b->rank == 0) {
-        for (int i = 0; i < WINDOW; i++) api_isend(b->in, b->bytes, 1, &request[i]);
-        api_waitall(WINDOW, request);
+        for (int i = 0; i < b->messages; i++) api_isend(b->in, b->bytes, 1, &request[i]);
+        api_waitall(b->messages, request);
         api_recv(b->out, 1, 1);
     } else if (b->rank == 1) {
-        for (int i = 0; i < WINDOW; i++) api_irecv(b->out, b->bytes, 0, &request[i]);
-        api_waitall(WINDOW, request);
+        for (int i = 0; i < b->messages; i++) api_irecv(b->out, b->bytes, 0, &request[i]);
+        api_waitall(b->messages, request);
         api_send(b->in, 1, 0);
     }
 }
@@ -72,7 +72,7 @@ static void get_flush(struct bench *b)
 static void put_bandwidth(struct bench *b)
 {
     if (b->rank != 0) return;
-    for (int i = 0; i < WINDOW; i++) api_put(&b->window, b->in, b->bytes, 1);
+    for (int i = 0; i < b->messages; i++) api_put(&b->window, b->in, b->bytes, 1);
     api_flush(&b->window, 1);
 }
 
@@ -90,10 +90,10 @@ static void put_signal(struct bench *b)
 static void put_signal_rate(struct bench *b)
 {
     if (b->rank == 0) {
-        for (int i = 0; i < WINDOW; i++) api_put_signal(&b->window, b->in, b->bytes, 1);
+        for (int i = 0; i < b->messages; i++) api_put_signal(&b->window, b->in, b->bytes, 1);
         api_wait_signal(&b->window);
     } else if (b->rank == 1) {
-        for (int i = 0; i < WINDOW; i++) api_wait_signal(&b->window);
+        for (int i = 0; i < b->messages; i++) api_wait_signal(&b->window);
         api_put_signal(&b->window, b->in, 1, 0);
     }
 }
@@ -176,20 +176,21 @@ static void alltoallv(struct bench *b)
 }
 
 enum memory { PRIVATE, ALLOCATED, CREATED };
+enum { FLIGHT };
 
 static const struct test {
     const char *name;
     step_fn step;
     enum memory memory;
-    int per_step; /* messages one step times: its time is divided by this */
+    int per_step; /* messages one step times, by which its time is divided; FLIGHT: those in flight */
 } tests[] = {
     {"latency", latency, PRIVATE, 2},
-    {"bandwidth", bandwidth, PRIVATE, WINDOW},
+    {"bandwidth", bandwidth, PRIVATE, FLIGHT},
     {"put", put_flush, ALLOCATED, 1},
     {"put_created", put_flush, CREATED, 1},
-    {"put_bandwidth", put_bandwidth, ALLOCATED, WINDOW},
+    {"put_bandwidth", put_bandwidth, ALLOCATED, FLIGHT},
     {"put_signal", put_signal, ALLOCATED, 2},
-    {"put_signal_rate", put_signal_rate, ALLOCATED, WINDOW},
+    {"put_signal_rate", put_signal_rate, ALLOCATED, FLIGHT},
     {"get", get_flush, ALLOCATED, 1},
     {"get_created", get_flush, CREATED, 1},
     {"barrier", barrier, PRIVATE, 1},
@@ -242,12 +243,14 @@ static void measure(struct bench *b, const struct test *test, double seconds)
         b->counts[i] = (api_count)b->bytes;
         b->at[i] = (api_count)((size_t)i * b->bytes);
     }
+    b->messages = in_flight(b->bytes);
+    int per_step = test->per_step == FLIGHT ? b->messages : test->per_step;
     long steps = 0;
     for (int i = -1; i < BATCHES; i++) {
         turns_begin(&b->turns, api_progress);
         if (i < 0) steps = calibrate(b, test, seconds / BATCHES);
         else (void)timed(b, test, 1); /* caches are full of what others did */
-        if (i >= 0) sample[i] = timed(b, test, steps) / (double)steps / test->per_step * 1e6;
+        if (i >= 0) sample[i] = timed(b, test, steps) / (double)steps / per_step * 1e6;
         api_barrier(); /* none sleeps while another is still measuring */
         turns_end(&b->turns, b->rank == 0);
     }
@@ -280,6 +283,7 @@ int main(int argc, char **argv)
     size_t least = strtoull(argv[2], NULL, 10), most = strtoull(argv[3], NULL, 10);
     double seconds = argc > 4 ? atof(argv[4]) / 1e3 : 0.1;
     if (turns_open(&b.turns, argc - 5, argv + 5)) return 1;
+    if (argc > 8) pin(b.rank);
     size_t room = (most + 4096) * (size_t)b.size;
     b.in = aligned_alloc(4096, (room + 4095) / 4096 * 4096);
     b.out = aligned_alloc(4096, (room + 4095) / 4096 * 4096);

@@ -1,15 +1,18 @@
 # ncclx-perf and what it runs: one source for ncclx and for the MPI libraries that are installed.
-pkglibexec_PROGRAMS = tests/perf/perf-ncclx tests/perf/perf-floor tests/perf/perf-socket tests/perf/report
-tests_perf_perf_ncclx_SOURCES = tests/perf/kernel.c tests/perf/api_ncclx.h tests/perf/turns.h
+pkglibexec_PROGRAMS = tests/perf/perf-ncclx tests/perf/perf-floor tests/perf/perf-socket tests/perf/perf-iperf3 tests/perf/perf-watch \
+  tests/perf/report
+tests_perf_perf_ncclx_SOURCES = tests/perf/kernel.c tests/perf/api_ncclx.h tests/perf/common.h tests/perf/turns.h
 tests_perf_perf_ncclx_CPPFLAGS = $(AM_CPPFLAGS) -DAPI_HEADER='"api_ncclx.h"'
 tests_perf_perf_ncclx_LDADD = libncclx.la
-tests_perf_perf_floor_SOURCES = tests/perf/floor.c tests/perf/bare.h tests/perf/turns.h
-tests_perf_perf_socket_SOURCES = tests/perf/socket.c tests/perf/bare.h tests/perf/turns.h
+tests_perf_perf_floor_SOURCES = tests/perf/floor.c tests/perf/common.h tests/perf/turns.h
+tests_perf_perf_socket_SOURCES = tests/perf/socket.c tests/perf/common.h tests/perf/turns.h
+tests_perf_perf_iperf3_SOURCES = tests/perf/iperf3.c tests/perf/common.h tests/perf/turns.h
+tests_perf_perf_watch_SOURCES = tests/perf/watch.c tests/perf/turns.h
 tests_perf_report_SOURCES = tests/perf/report.c
 
 # The MPI programs are compiled where the libraries are: by ncclx-perf itself, from these.
 perfsourcedir = $(pkglibexecdir)
-perfsource_DATA = tests/perf/kernel.c tests/perf/api_mpi.h tests/perf/turns.h
+perfsource_DATA = tests/perf/kernel.c tests/perf/api_mpi.h tests/perf/common.h tests/perf/turns.h
 EXTRA_DIST += tests/perf/README.md tests/perf/ncclx-perf.in $(perfsource_DATA)
 
 bin_SCRIPTS += tests/perf/ncclx-perf

@@ -19,6 +19,10 @@
 #define RESAMPLES 2000
 #define LARGE_BYTES (1 << 20) /* from here on speed is compared with one copy's */
 
+struct middle {
+    double median, low, high; /* 95 % */
+};
+
 struct series {
     double round[MAX_ROUNDS]; /* medians */
     double batch[MAX_ROUNDS][MAX_BATCHES];
@@ -31,7 +35,7 @@ struct point {
     int ranks;
     unsigned long long bytes;
     struct series series[MAX_LIBRARIES];
-    double ratio, low, high; /* 0: no peer */
+    struct middle ratio; /* 0: no peer */
 };
 
 static char library[MAX_LIBRARIES][16];
@@ -104,11 +108,13 @@ static void read_line(char *line)
     series->round[series->rounds++] = median(sample, samples);
 }
 
-/* floor, copy and socket are measures, not libraries. */
+/* The others are measures, not libraries. */
 static int is_peer(int index)
 {
-    return strcmp(library[index], "ncclx") && strcmp(library[index], "floor") && strcmp(library[index], "copy") &&
-           strcmp(library[index], "socket");
+    static const char *const measures[] = {"ncclx", "floor", "copy", "socket", "iperf3"};
+    for (size_t i = 0; i < sizeof measures / sizeof measures[0]; i++)
+        if (!strcmp(library[index], measures[i])) return 0;
+    return 1;
 }
 
 /* How often as long as `ours` another takes, in round r. */
@@ -121,11 +127,26 @@ static double round_ratio(const struct series *other, const struct series *ours,
     return median(ratio, batches);
 }
 
+static struct middle middle_of(const double *values, int count)
+{
+    double resampled[MAX_ROUNDS], medians[RESAMPLES];
+    unsigned state = 12345;
+    for (int i = 0; i < RESAMPLES; i++) {
+        for (int r = 0; r < count; r++) {
+            state = state * 1664525u + 1013904223u;
+            resampled[r] = values[(state >> 8) % (unsigned)count];
+        }
+        medians[i] = median(resampled, count);
+    }
+    qsort(medians, RESAMPLES, sizeof *medians, by_value);
+    return (struct middle){
+        .median = median(values, count), .low = medians[RESAMPLES / 40], .high = medians[RESAMPLES - 1 - RESAMPLES / 40]};
+}
+
 static void compare(struct point *point)
 {
     int ours = library_index("ncclx"), rounds = MAX_ROUNDS, peers = 0;
-    double ratio[MAX_ROUNDS], resampled[MAX_ROUNDS], medians[RESAMPLES];
-    unsigned state = 12345;
+    double ratio[MAX_ROUNDS];
     if (ours < 0) return;
     for (int l = 0; l < libraries; l++) {
         if (!point->series[l].rounds || (l != ours && !is_peer(l))) continue;
@@ -140,34 +161,27 @@ static void compare(struct point *point)
                 best = l;
         ratio[r] = round_ratio(&point->series[best], &point->series[ours], r);
     }
-    for (int i = 0; i < RESAMPLES; i++) {
-        for (int r = 0; r < rounds; r++) {
-            state = state * 1664525u + 1013904223u;
-            resampled[r] = ratio[(state >> 8) % (unsigned)rounds];
-        }
-        medians[i] = median(resampled, rounds);
-    }
-    qsort(medians, RESAMPLES, sizeof *medians, by_value);
-    point->ratio = median(ratio, rounds);
-    point->low = medians[RESAMPLES / 40];
-    point->high = medians[RESAMPLES - 1 - RESAMPLES / 40];
+    point->ratio = middle_of(ratio, rounds);
 }
 
-/* Of large messages from points[begin] on: the bandwidth as a share of that of one copy by one core, the smallest over sizes. */
-static void print_copy_share(int begin, int end)
+/* Of large messages from points[begin] on: the bandwidth as a share of that of `floor`, the smallest over sizes. */
+static void print_share(int begin, int end, const char *floor, const char *words)
 {
-    int ours = library_index("ncclx"), copy = library_index("copy"), measured = 0;
-    double least = INFINITY, share[MAX_ROUNDS];
+    int ours = library_index("ncclx"), other = library_index(floor), measured = 0;
+    struct middle least = {.median = INFINITY};
     unsigned long long at = 0;
-    for (int i = begin; i < end && ours >= 0 && copy >= 0; i++) {
-        const struct series *mine = &points[i].series[ours], *copies = &points[i].series[copy];
-        if (points[i].bytes < LARGE_BYTES || !mine->rounds || mine->rounds != copies->rounds) continue;
-        for (int r = 0; r < mine->rounds; r++) share[r] = round_ratio(copies, mine, r);
-        double middle = median(share, mine->rounds);
-        if (middle < least) least = middle, at = points[i].bytes;
+    for (int i = begin; i < end && ours >= 0 && other >= 0; i++) {
+        const struct series *mine = &points[i].series[ours], *theirs = &points[i].series[other];
+        double share[MAX_ROUNDS];
+        if (points[i].bytes < LARGE_BYTES || !mine->rounds || mine->rounds != theirs->rounds) continue;
+        for (int r = 0; r < mine->rounds; r++) share[r] = round_ratio(theirs, mine, r);
+        struct middle middle = middle_of(share, mine->rounds);
+        if (middle.median < least.median) least = middle, at = points[i].bytes;
         measured = 1;
     }
-    if (measured) printf("  from 1 MiB on at least %.0f %% of the bandwidth of one copy (at %llu bytes)\n", least * 100, at);
+    if (measured)
+        printf("  from 1 MiB on at least %.0f %% [%.0f, %.0f] of the bandwidth of %s (at %llu bytes)\n", least.median * 100, least.low * 100,
+               least.high * 100, words, at);
 }
 
 /* How much longer than over a bare socket, where that is least and most. */
@@ -175,18 +189,19 @@ static void print_socket_ratio(int begin, int end)
 {
     int ours = library_index("ncclx"), bare = library_index("socket");
     const struct point *least_at = NULL, *most_at = NULL;
-    double least = INFINITY, most = 0, ratio[MAX_ROUNDS];
+    struct middle least = {.median = INFINITY}, most = {0};
+    double ratio[MAX_ROUNDS];
     for (int i = begin; i < end && ours >= 0 && bare >= 0; i++) {
         const struct series *mine = &points[i].series[ours], *other = &points[i].series[bare];
         if (!mine->rounds || mine->rounds != other->rounds) continue;
         for (int r = 0; r < mine->rounds; r++) ratio[r] = 1 / round_ratio(other, mine, r);
-        double middle = median(ratio, mine->rounds);
-        if (middle < least) least = middle, least_at = &points[i];
-        if (middle > most) most = middle, most_at = &points[i];
+        struct middle middle = middle_of(ratio, mine->rounds);
+        if (middle.median < least.median) least = middle, least_at = &points[i];
+        if (middle.median > most.median) most = middle, most_at = &points[i];
     }
     if (most_at)
-        printf("  %.2f (at %llu bytes) to %.2f (at %llu bytes) times the time of a bare socket\n", least, least_at->bytes, most,
-               most_at->bytes);
+        printf("  %.2f [%.2f, %.2f] (at %llu bytes) to %.2f [%.2f, %.2f] (at %llu bytes) times the time of a bare socket\n", least.median,
+               least.low, least.high, least_at->bytes, most.median, most.low, most.high, most_at->bytes);
 }
 
 static void print_text(void)
@@ -199,7 +214,8 @@ static void print_text(void)
         struct point *point = &points[i];
         if (i == point_count || strcmp(point->test, test) || point->ranks != ranks) {
             if (compared) printf("  geometric mean of the ratios: %.2f\n", exp(log_sum / compared));
-            print_copy_share(begin, i);
+            print_share(begin, i, "copy", "one copy");
+            print_share(begin, i, "iperf3", "iperf3");
             print_socket_ratio(begin, i);
             if (i == point_count) break;
             begin = i;
@@ -217,9 +233,9 @@ static void print_text(void)
             else
                 printf("%12s", "-");
         }
-        if (point->ratio > 0) {
-            printf("   %6.2f [%.2f, %.2f]", point->ratio, point->low, point->high);
-            log_sum += log(point->ratio);
+        if (point->ratio.median > 0) {
+            printf("   %6.2f [%.2f, %.2f]", point->ratio.median, point->ratio.low, point->ratio.high);
+            log_sum += log(point->ratio.median);
             compared++;
         }
         printf("\n");
@@ -235,9 +251,9 @@ static void print_json(FILE *file)
         for (int l = 0; l < libraries; l++)
             if (point->series[l].rounds)
                 fprintf(file, ", \"%s_us\": %.4f", library[l], median(point->series[l].round, point->series[l].rounds));
-        if (point->ratio > 0)
-            fprintf(file, ", \"ratio\": %.4f, \"ratio_low\": %.4f, \"ratio_high\": %.4f", point->ratio, point->low,
-                    point->high);
+        if (point->ratio.median > 0)
+            fprintf(file, ", \"ratio\": %.4f, \"ratio_low\": %.4f, \"ratio_high\": %.4f", point->ratio.median, point->ratio.low,
+                    point->ratio.high);
         fprintf(file, "}%s\n", i + 1 < point_count ? "," : "");
     }
     fprintf(file, "]\n");
@@ -292,10 +308,10 @@ static void print_svg(FILE *file)
         int drawn = 0;
         const char *stroke = color[lines % 8], *dash = lines / 8 % 2 ? " stroke-dasharray=\"7 4\"" : "";
         for (end = begin; end < point_count && same_line(&points[begin], &points[end]); end++) {
-            if (points[end].ratio <= 0) continue;
+            if (points[end].ratio.median <= 0) continue;
             if (!drawn++)
                 fprintf(file, "<polyline fill=\"none\" stroke-width=\"2\" stroke=\"%s\"%s points=\"", stroke, dash);
-            fprintf(file, "%.1f,%.1f ", svg_x((double)points[end].bytes), svg_y(points[end].ratio));
+            fprintf(file, "%.1f,%.1f ", svg_x((double)points[end].bytes), svg_y(points[end].ratio.median));
         }
         if (!drawn) continue;
         fprintf(file, "\"/>\n<text x=\"%d\" y=\"%d\" fill=\"%s\">%s%s, %d ranks</text>\n", SVG_WIDTH - 165,

@@ -2,13 +2,13 @@
  *
  *     perf-socket TEST LEAST MOST [MILLISECONDS [FILE JOB COUNT [HOST]]]
  *
- * prints lines like kernel.c's, of library "socket". TEST "latency": half the time of a round trip; any other: one of 64
- * messages, which the other side answers together with one byte. Both sides wait as ncclx does, with reads that do not
+ * prints lines like kernel.c's, of library "socket". TEST "latency": half the time of a round trip; any other: one of those in
+ * flight, which the other side answers together with one byte. Both sides wait as ncclx does, with reads that do not
  * block, and bring no header, no matching and no second copy. With HOST the other side runs there, started by ssh; the
  * file, which both map, has to be the same. The other arguments are kernel.c's.
  */
 #define _GNU_SOURCE
-#include "bare.h"
+#include "common.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -21,8 +21,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-
-#define WINDOW 64 /* as kernel.c has */
 
 struct bare {
     bool is_latency, leads; /* leads: sends first, and prints */
@@ -57,7 +55,7 @@ static void receive_all(const struct bare *bare, size_t bytes)
 
 static void step(const struct bare *bare, size_t bytes)
 {
-    int messages = bare->is_latency ? 1 : WINDOW;
+    int messages = bare->is_latency ? 1 : in_flight(bytes);
     size_t answer = bare->is_latency ? bytes : 1;
     for (int i = 0; i < messages; i++) {
         if (bare->leads) send_all(bare, bytes);
@@ -71,7 +69,7 @@ static void measure(struct bare *bare, const char *test, size_t bytes, double se
 {
     /* Both sides compute the same number of steps: from an assumed 1.5 GB/s and 8 us. */
     double message = 8e-6 + (double)bytes / 1.5e9, sample[BATCHES];
-    int per_step = bare->is_latency ? 2 : WINDOW;
+    int per_step = bare->is_latency ? 2 : in_flight(bytes);
     long steps = (long)(seconds / (per_step * message)) + 1;
     for (int batch = -1; batch < BATCHES; batch++) { /* the first one warms up */
         turns_begin(&bare->turns, NULL);
@@ -152,8 +150,8 @@ static void connect_both(struct bare *bare, int argc, char **argv)
         bare->fd = child ? accept(listener, NULL, NULL) : connect_to("127.0.0.1", port);
         if (bare->fd < 0) fail("accept");
         close(listener);
-        if (argc <= 8) pin(child ? 0 : 1);
     }
+    pin(bare->leads ? 0 : 1);
     setsockopt(bare->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 }
 

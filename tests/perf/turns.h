@@ -1,8 +1,9 @@
 /* turns.h - several jobs that measure in turns on the same cores, batch by batch, so that a machine whose speed changes
  * from second to second changes it for all of them.
  *
- * They share a file: whose turn it is, and a byte for each job that has arrived, left, or ended without a word (which
- * ncclx-perf writes). Every process of a job waits for its job's turn asleep; one of them passes it on.
+ * They share a file: whose turn it is, and a byte for each job that has arrived, left, or ended (which ncclx-perf
+ * writes). Every process of a job waits for its job's turn asleep; one of them passes it on. Those of a job that has ended without
+ * them end.
  */
 #ifndef PERF_TURNS_H
 #define PERF_TURNS_H
@@ -57,6 +58,7 @@ static inline void turns_sleep(struct turns *turns, uint32_t seen)
 {
     const struct timespec moment = {.tv_nsec = 20000000};
     syscall(SYS_futex, &turns->file->now, FUTEX_WAIT, seen, &moment, NULL, 0);
+    if (turns->file->gone[turns->job]) exit(1);
 }
 
 static inline int turns_absent(const struct turns *turns, unsigned job)
