@@ -2,28 +2,22 @@
  * with any content; and its card. Rank 0 has memory that the peer may write to, an announced receive, a send, a put and a
  * get under way; the peer is this program, on the other ends of socket pairs. Nothing but what was granted may change. */
 #include "tests/fuzz/fuzz.h"
-#include "tests/unit/pml_world.h"
+#include "tests/unit/tcp_world.h"
 
-#include "pml/lanes/private.h"
-#include "pml/tcp/lane.h"
-
-#include <errno.h>
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 const char fuzz_name[] = "lanes";
 
 #define BYTES 256
 #define MARGIN 64
 #define LARGE 50000
-#define LANES 2 /* of each direction */
+#define LANES TCP_WORLD_LANES
 
-static struct world world;
+static struct tcp_world world;
+static struct tcp_peer *const peer = &world.peer[1];
 static char window[MARGIN + BYTES + MARGIN], buffer[MARGIN + BYTES + MARGIN], got[MARGIN + BYTES + MARGIN], large[LARGE];
 static struct pml_connection *connection;
 static struct tcp_channel *channel;
-static int control, lane_in[LANES], lane_out[LANES]; /* the peer's ends */
 static uint64_t key, get_key, receive, send_name;
 
 /* One step of the peer. */
@@ -32,28 +26,6 @@ struct record {
     uint32_t bytes;
     uint64_t x, y;
 };
-
-static int make_pair(int *theirs)
-{
-    int pair[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair)) abort();
-    if (*theirs >= 0) close(*theirs);
-    *theirs = pair[1];
-    return pair[0];
-}
-
-/* In place of sockets that connect: the peer accepts at once. */
-static void open_lane(struct pml_connection *of, unsigned lane, uint32_t life)
-{
-    if (lane >= LANES) {
-        lanes_broke(of, lane, "there are no more");
-        return;
-    }
-    struct tcp_out *out = tcp_out_make(channel, lane, life);
-    if (!out) abort();
-    out->fd = make_pair(&lane_out[lane]);
-    lanes_opened(of, lane);
-}
 
 static void hear_signal(struct ncclx_rt *rt, int source, const struct pml_signal *signal, void *arg)
 {
@@ -66,52 +38,7 @@ static void nothing(void *arg)
     (void)arg;
 }
 
-static void connect_peer(struct pml *pml, struct tcp *tcp)
-{
-    static struct lane_transport transport;
-    transport = tcp_lane_transport;
-    transport.open = open_lane;
-    pml->tcp = tcp;
-    pml->connection[0] = base_calloc(AREA_PML, CONNECTION_CHUNK, sizeof *pml->connection[0]);
-    connection = base_calloc(AREA_PML, 1, sizeof *connection);
-    channel = base_calloc(AREA_TCP, 1, sizeof *channel);
-    if (!pml->connection[0] || !connection || !channel) abort();
-    pml->connection[0][1] = connection;
-    *connection = (struct pml_connection){.pml = pml,
-                                          .rank = 1,
-                                          .transport = &transport_tcp,
-                                          .channel = channel,
-                                          .payload_max = TCP_PAYLOAD_MAX,
-                                          .stream_piece = TCP_PIECE_MAX,
-                                          .announce_threshold = 1,
-                                          .choose_above = SIZE_MAX,
-                                          .probed = true,
-                                          .route = {.eager_limit = 64, .can_write = true}};
-    if (lanes_make(connection, &transport)) abort();
-    channel->connection = connection;
-    tcp->first = channel; /* ends with it, as pml ends */
-    channel->meet.state = MEET_OPEN;
-    channel->meet.attempt = 1;
-    channel->card = base_calloc(AREA_TCP, 1, sizeof *channel->card);
-    if (!channel->card) abort();
-    channel->card->offer = lanes_offer;
-    tcp->most = 1; /* which leaves none for attempts of ours: there is nothing to connect to */
-    channel->fd = make_pair(&control);
-    channel->in = base_alloc(AREA_TCP, TCP_IN_BYTES);
-    if (!channel->in) abort();
-}
-
-static void accept_lane(unsigned lane, uint32_t life)
-{
-    if (!channel->lost) tcp_in_accept(channel, lane, life, make_pair(&lane_in[lane]));
-}
-
 /* ---- What the peer sends ---- */
-
-static void say(int fd, const void *data, size_t bytes)
-{
-    if (fd >= 0) (void)!send(fd, data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
 
 static uint64_t choose_key(uint8_t which, uint64_t other)
 {
@@ -135,8 +62,8 @@ static void say_frame(const struct record *record)
                               .to = choose_place(record->b, record->x),
                               .key = choose_key(record->a >> 1, record->y)};
     if (record->c & 0x40) frame.bytes = record->bytes;
-    say(lane_in[record->a % LANES], &frame, sizeof frame);
-    say(lane_in[record->a % LANES], data, frame.bytes < sizeof data ? frame.bytes : record->b);
+    tcp_world_say(peer->to[record->a % LANES], &frame, sizeof frame);
+    tcp_world_say(peer->to[record->a % LANES], data, frame.bytes < sizeof data ? frame.bytes : record->b);
 }
 
 static void say_packet(const struct record *record)
@@ -159,8 +86,8 @@ static void say_packet(const struct record *record)
     if (bytes) packet.inline_bytes = PACKET_HAS_PAYLOAD;
     if (own) packet.context = channel->meet.name;
     packet.pass = bytes | (record->a & 0x80 ? (record->bytes & 7) << TCP_FOLLOWS_BITS : 0);
-    say(control, &packet, sizeof packet);
-    if (bytes) say(control, payload, bytes < sizeof payload ? bytes : sizeof payload);
+    tcp_world_say(peer->control, &packet, sizeof packet);
+    if (bytes) tcp_world_say(peer->control, payload, bytes < sizeof payload ? bytes : sizeof payload);
 }
 
 static void say_ack(const struct record *record)
@@ -169,7 +96,7 @@ static void say_ack(const struct record *record)
                                 .life = record->b % 4,
                                 .completed = record->x % 8,
                                 .receives = record->y % 2048};
-    say(lane_out[record->a % LANES], &ack, sizeof ack);
+    tcp_world_say(peer->from[record->a % LANES], &ack, sizeof ack);
 }
 
 /* The socket breaks; on the next the peer greets as it likes. */
@@ -181,13 +108,13 @@ static void break_off(const struct record *record)
     if (channel->lost || channel->meet.state != MEET_IDLE) return;
     channel->meet.state = record->b & 1 ? MEET_KEPT : MEET_CONNECTED;
     channel->meet.name = greeting.name;
-    channel->fd = make_pair(&control);
+    channel->fd = tcp_world_pair(&peer->control);
     if (!channel->in) channel->in = base_alloc(AREA_TCP, TCP_IN_BYTES);
     if (!channel->in) abort();
     if (record->b & 2) greeting.come += record->bytes;
     if (record->b & 4) greeting.name = record->x;
     if (record->b & 8) greeting.magic[record->c % 8]++;
-    say(control, &greeting, record->b & 16 ? record->c % sizeof greeting : sizeof greeting);
+    tcp_world_say(peer->control, &greeting, record->b & 16 ? record->c % sizeof greeting : sizeof greeting);
     tcp_greeting(channel);
 }
 
@@ -211,7 +138,7 @@ static void step(const struct record *record)
         say_ack(record);
         break;
     case 4:
-        accept_lane(record->a % LANES, record->b % 4);
+        tcp_world_accept(&world, 1, record->a % LANES, record->b % 4);
         break;
     case 6:
         break_off(record);
@@ -220,29 +147,10 @@ static void step(const struct record *record)
         ask_for_rest();
         break;
     case 5:
-        say(record->b & 1 ? lane_in[record->a % LANES] : record->b & 2 ? control : lane_out[record->a % LANES], record,
+        tcp_world_say(record->b & 1 ? peer->to[record->a % LANES] : record->b & 2 ? peer->control : peer->from[record->a % LANES], record,
             record->c % sizeof *record);
         break;
     }
-}
-
-static void empty(int fd)
-{
-    char sink[4096];
-    while (fd >= 0 && recv(fd, sink, sizeof sink, MSG_DONTWAIT) > 0) continue;
-}
-
-static void look(void)
-{
-    if (meet_talks(&channel->meet) && !channel->lost) tcp_receive(channel);
-    for (unsigned i = 0; i < LANES && channel->lanes; i++) {
-        if (channel->lanes->in[i]) tcp_in_look(channel->lanes->in[i], true);
-        if (channel->lanes->out[i]) tcp_out_look(channel->lanes->out[i], true);
-        empty(lane_in[i]);
-        empty(lane_out[i]);
-    }
-    if (!channel->lost) pml_backlog_drain(connection->pml);
-    empty(control);
 }
 
 /* ---- One run ---- */
@@ -265,59 +173,49 @@ static void parse_card(const uint8_t *data, size_t bytes)
 
 static void start(struct pml_order **order)
 {
-    struct pml *pml = world.rt[0].pml;
+    struct pml *pml = world.world.rt[0].pml;
     struct ncclx_request *request[2];
     struct pml_region region = {.access = PML_ACCESS_LANES, .address = 4096, .bytes = BYTES, .peer = 1, .key = 5};
     if (lanes_range_add(pml, (uint64_t)(uintptr_t)window + MARGIN, BYTES, &key)) abort();
-    if (pml_irecv(&world.comm[0], PML_USER, buffer + MARGIN, BYTES, 1, 1, &request[0])) abort();
-    if (pml_isend(&world.comm[0], PML_USER, large, LARGE, 1, 1, &request[1])) abort();
+    if (pml_irecv(&world.world.comm[0], PML_USER, buffer + MARGIN, BYTES, 1, 1, &request[0])) abort();
+    if (pml_isend(&world.world.comm[0], PML_USER, large, LARGE, 1, 1, &request[1])) abort();
     receive = ((struct pml_request *)request[0])->name;
     send_name = ((struct pml_request *)request[1])->name;
-    if (pml_order_make(&world.rt[0], &region, nothing, NULL, order)) abort();
+    if (pml_order_make(&world.world.rt[0], &region, nothing, NULL, order)) abort();
     if (pml_order_get(*order, 0, got + MARGIN, BYTES)) abort();
     get_key = connection->lanes->first_get->name;
     lanes_agreed(connection, &lanes_offer);
     const struct pml_signal signal = {.window = 4, .value = 1};
     if (pml_order_put(*order, 0, large, BYTES, NULL) || pml_order_put(*order, 0, large, LARGE, &signal)) abort();
-    for (unsigned i = 0; i < LANES; i++) accept_lane(i, 1);
+    for (unsigned i = 0; i < LANES; i++) tcp_world_accept(&world, 1, i, 1);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     static char *environment[] = {"NCCLX_LOG=none", "NCCLX_DQPLB_NODE=1:4:1000", NULL};
-    struct tcp *tcp = base_calloc(AREA_TCP, 1, sizeof *tcp);
     struct pml_order *order;
-    if (!tcp) abort();
     if (bytes && data[0] == '3') parse_card(data, bytes);
     memset(window, 0x5a, sizeof window);
     memset(buffer, 0x5a, sizeof buffer);
     memset(got, 0x5a, sizeof got);
-    control = -1;
-    for (unsigned i = 0; i < LANES; i++) lane_in[i] = lane_out[i] = -1;
-    world_open(&world, 2, environment);
-    struct pml *pml = world.rt[0].pml;
-    tcp->pml = pml;
-    tcp->epoll = -1;
-    connect_peer(pml, tcp);
-    pml_signal_register(&world.rt[0], hear_signal, NULL);
+    tcp_world_open(&world, 2, environment);
+    tcp_world_connect(&world, 1);
+    connection = peer->connection;
+    channel = peer->channel;
+    pml_signal_register(&world.world.rt[0], hear_signal, NULL);
     start(&order);
     for (; bytes >= sizeof(struct record) && !channel->lost; bytes -= sizeof(struct record), data += sizeof(struct record)) {
         struct record record;
         memcpy(&record, data, sizeof record);
         step(&record);
-        if (!(record.c & 1)) look();
+        if (!(record.c & 1)) tcp_world_look(&world, 1);
     }
-    look();
+    tcp_world_look(&world, 1);
     check_margins(window);
     check_margins(buffer);
     check_margins(got);
     tcp_lost(channel, "the end of the test");
     pml_order_leave(order);
-    if (control >= 0) close(control);
-    for (unsigned i = 0; i < LANES; i++) {
-        if (lane_in[i] >= 0) close(lane_in[i]);
-        if (lane_out[i] >= 0) close(lane_out[i]);
-    }
-    world_close(&world);
+    tcp_world_close(&world);
     return 0;
 }
