@@ -77,6 +77,8 @@ int dqplb_arrived(struct dqplb_tracker *tracker, unsigned lane, uint32_t immedia
         return base_error(NCCLX_ERR_TRANSPORT, "an immediate that cannot be: %#x", immediate);
     tracker->lane[lane].taken++;
     uint64_t unknown = tracker->lane[lane].taken - tracker->lane[lane].told;
+    if (unknown > tracker->terms.receives)
+        return base_error(NCCLX_ERR_TRANSPORT, "more immediates on lane %u than it has receives", lane);
     if (2 * unknown >= tracker->terms.receives) tracker->due |= lane_bit(lane);
     uint32_t number = immediate & DQPLB_NUMBER_MASK;
     return immediate & DQPLB_FAST ? count_fast(tracker, number) : count(tracker, number);

@@ -160,18 +160,32 @@ static void hostile_sender(void **state)
     assert_int_equal(dqplb_arrived(&tracker, 1, 63), NCCLX_SUCCESS);
     assert_int_equal(dqplb_arrived(&tracker, 2, 63), NCCLX_ERR_TRANSPORT); /* twice, early */
     assert_int_equal(dqplb_arrived(&tracker, 1, 0), NCCLX_SUCCESS);
-    assert_int_equal(dqplb_arrived(&tracker, 1, 0), NCCLX_ERR_TRANSPORT);              /* twice, late */
+    assert_int_equal(dqplb_arrived(&tracker, 2, 0), NCCLX_ERR_TRANSPORT);              /* twice, late */
     assert_int_equal(dqplb_arrived(&tracker, 0, 1 | DQPLB_FAST), NCCLX_ERR_TRANSPORT); /* out of order */
     assert_int_equal(dqplb_noticed(&tracker, 1, UINT64_MAX, 0, 1), NCCLX_ERR_TRANSPORT);
     assert_int_equal(dqplb_noticed(&tracker, 1, 2, 0, 11), NCCLX_SUCCESS);
     assert_int_equal(dqplb_noticed(&tracker, 1, 1, 0, 12), NCCLX_SUCCESS);
     assert_int_equal(dqplb_noticed(&tracker, 1, 1, 0, 13), NCCLX_ERR_TRANSPORT); /* no place */
     assert_false(dqplb_apply(&tracker, &token)); /* the second has all it needs, but not its turn */
-    assert_int_equal(dqplb_arrived(&tracker, 1, 1), NCCLX_SUCCESS);
+    assert_int_equal(dqplb_arrived(&tracker, 2, 1), NCCLX_SUCCESS);
     assert_true(dqplb_apply(&tracker, &token));
     assert_int_equal(token, 11);
     assert_true(dqplb_apply(&tracker, &token));
     assert_int_equal(token, 12);
+}
+
+static void more_immediates_than_receives(void **state)
+{
+    (void)state;
+    unsigned lane;
+    uint32_t life;
+    uint64_t receives;
+    for (uint32_t i = 0; i < 4; i++) assert_int_equal(dqplb_arrived(&tracker, 1, i), NCCLX_SUCCESS);
+    assert_true(dqplb_credit_due(&tracker, &lane, &life, &receives));
+    assert_int_equal(receives, 8);
+    for (uint32_t i = 4; i < 8; i++) assert_int_equal(dqplb_arrived(&tracker, 1, i), NCCLX_SUCCESS);
+    assert_int_equal(dqplb_arrived(&tracker, 1, 8), NCCLX_ERR_TRANSPORT);
+    assert_int_equal(dqplb_arrived(&tracker, 2, 8), NCCLX_SUCCESS); /* which has its own */
 }
 
 static void hostile_target(void **state)
@@ -275,6 +289,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(numbers_wrap_at_24_bits, make, unmake),
         cmocka_unit_test_setup_teardown(credits_run_out, make, unmake),
         cmocka_unit_test_setup_teardown(hostile_sender, make, unmake),
+        cmocka_unit_test_setup_teardown(more_immediates_than_receives, make, unmake),
         cmocka_unit_test_setup_teardown(hostile_target, make, unmake),
         cmocka_unit_test(senseless_terms),
         cmocka_unit_test(the_target_sets_terms),
