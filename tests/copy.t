@@ -37,6 +37,14 @@ for how in receiving sending; do
     like "$how: the call that waits names it" '^NCCLX_ERR_PROC_FAILED.*rank 1 is lost' "$out"
 done
 
+# Who stops in the middle of a message ends no call before its time is over, and then it does.
+for how in receiving sending; do
+    hour=$(awk '{ print $1 + 1 }' /proc/uptime)
+    NCCLX_ERRORS=return NCCLX_TIMEOUT=1 runs "rank 1 stops: $how" 3 ncclxrun -n 2 --kill-grace 0 "$mp/death" $how "$hour" stop
+    like "$how: the call that waits ends" '^NCCLX_ERR_TIMEOUT.*deadline passed in ncclx_wait .* 268435456 bytes' "$out"
+    like "$how: when its time is over" 'after ([0-9]{1,3}|1[0-9]{3}) ms' "$out"
+done
+
 # What passes through shared memory.
 unset NCCLX_TRANSPORTS
 for ranks in 2 3; do runs "messages on one node, $ranks ranks" 0 ncclxrun -n $ranks "$mp/p2p"; done

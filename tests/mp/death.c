@@ -1,6 +1,6 @@
-/* death.c - `death HOW HOUR`: rank 1 is killed in a phase of its connection to rank 0, whose wait must name it, in
- * time. HOUR is in seconds of CLOCK_MONOTONIC. Runs with NCCLX_ERRORS=return. Rank 0 prints what its call said, and how
- * many milliseconds after that hour. */
+/* death.c - `death HOW HOUR [stop]`: rank 1 is killed, or only stops, in a phase of its connection to rank 0, whose wait
+ * must name it, or end at NCCLX_TIMEOUT, in time. HOUR is in seconds of CLOCK_MONOTONIC. Runs with NCCLX_ERRORS=return.
+ * Rank 0 prints what its call said, and how many milliseconds after that hour. */
 #include "check.h"
 
 #include <signal.h>
@@ -15,6 +15,7 @@
 #define LARGE ((size_t)256 << 20)
 
 static int rank, size;
+static int end = SIGKILL; /* of rank 1 */
 
 static double now(void)
 {
@@ -26,7 +27,7 @@ static double now(void)
 static void die_at(double hour)
 {
     while (now() < hour) usleep(1000);
-    raise(SIGKILL);
+    raise(end);
 }
 
 static void connect_first(void)
@@ -77,7 +78,7 @@ static int in_message(double hour, bool sends)
             code = ncclx_irecv(bytes, LARGE, NCCLX_BYTE, 1 - rank, 1, WORLD, &request);
         if (rank == 0 && !code) code = ncclx_wait(&request, NULL);
         for (int done = 0; rank == 1 && !code && !done;) {
-            if (now() >= hour) raise(SIGKILL);
+            if (now() >= hour) raise(end);
             code = ncclx_test(&request, &done, NULL);
         }
     }
@@ -107,7 +108,8 @@ static int in_collective(double hour)
 
 int main(int argc, char **argv)
 {
-    CHECK(argc == 3);
+    CHECK(argc == 3 || (argc == 4 && !strcmp(argv[3], "stop")));
+    if (argc == 4) end = SIGSTOP;
     const char *how = argv[1];
     double hour = atof(argv[2]);
     int code = NCCLX_SUCCESS;
