@@ -176,7 +176,7 @@ int pml_connection_to(struct pml *pml, int rank, struct pml_connection **connect
 /* The one that there is; else null. */
 struct pml_connection *pml_connection_found(const struct pml *pml, int rank);
 void pml_connection_probe(struct pml_connection *connection);
-/* A breach of the protocol by this peer: logged once. */
+/* A breach of the protocol by this peer: logged once, and the end of the connection where the transport can end one. */
 void pml_breach(struct pml_connection *connection, const char *what);
 
 /* comm.c */
@@ -249,6 +249,19 @@ void pml_backlog_push(struct pml_connection *connection);
 static inline bool pml_connection_clear(const struct pml_connection *connection)
 {
     return connection->first_post == NULL;
+}
+
+/* Who says in a packet that it is `source` of this space. False: the connection leads to somebody else. */
+static inline bool pml_space_sender(struct pml_space_state *space, const struct pml_connection *connection, int source,
+                                    struct pml_peer **peer)
+{
+    if (unlikely(source < 0 || source >= space->comm->size)) return false;
+    struct pml_peer *chunk = space->chunk[(unsigned)source / PEER_CHUNK];
+    if (likely(chunk != NULL)) {
+        *peer = &chunk[(unsigned)source % PEER_CHUNK];
+        if (likely((*peer)->connection == connection)) return true;
+    }
+    return base_comm_world(space->comm, source) == connection->rank && !pml_space_peer_make(space, source, peer);
 }
 
 /* send.c */

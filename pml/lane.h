@@ -6,7 +6,8 @@
  * reports) are packets of PROTOCOL_LANES, which the connection carries in order as it does all packets: the control
  * lane. Which lanes are used, and how much is in flight, is the driver's affair (dqplb/dqplb.h).
  *
- * Called with the rank's lock held. A transport may tell of an event in any call but `write`, `read` and `ring`.
+ * Called with the rank's lock held. A transport may tell of an event in any call but `write`, `read` and `ring`. A peer that
+ * breaks the rules loses its connection (transport.h, fail).
  */
 #ifndef PML_LANE_H
 #define PML_LANE_H
@@ -48,9 +49,6 @@ struct lane_transport {
     /* At the target. Nothing more is placed by what this lane still carries. */
     void (*fence)(struct pml_connection *connection, unsigned lane);
     void (*credit)(struct pml_connection *connection, unsigned lane, uint32_t life, uint64_t receives);
-
-    /* The peer broke the rules: the connection ends, with all that was under way. */
-    void (*fail)(struct pml_connection *connection, const char *why);
 };
 
 /* ---- What the driver is told. After false, or null, nothing more of that lane may be told ---- */

@@ -5,9 +5,12 @@
 
 void pml_breach(struct pml_connection *connection, const char *what)
 {
+    const struct transport *transport = connection->transport;
     if (connection->reported) return;
     connection->reported = true;
-    base_log(AREA_PML, LOG_ERROR, "rank %d breaks the protocol: %s; its packet is dropped", connection->rank, what);
+    base_log(AREA_PML, LOG_ERROR, "rank %d breaks the protocol: %s; %s", connection->rank, what,
+             transport->fail ? "the connection to it ends" : "its packet is dropped");
+    if (transport->fail) transport->fail(connection, what);
 }
 
 void pml_send_simple(struct pml_connection *connection, enum protocol_kind kind, uint64_t context)
@@ -74,14 +77,14 @@ static void hold_packet(struct pml *pml, struct pml_connection *connection, cons
 static void unknown_context(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet,
                             const void *payload, size_t bytes)
 {
-    if (packet->kind == PROTOCOL_FILLED) {
-        pml_breach(connection, "it filled a receive on a communicator that does not exist");
-    } else if (!pml_was_detached(pml, packet->context)) {
-        hold_packet(pml, connection, packet, payload, bytes);
-    } else {
+    if (pml_was_detached(pml, packet->context)) {
         base_log(AREA_PML, LOG_DEBUG, "late message from rank %d for a freed communicator is dropped",
                  connection->rank);
         if (packet->kind == PROTOCOL_REQUEST) pml_send_simple(connection, PROTOCOL_FINISHED, packet->u.word[0]);
+    } else if (packet->kind == PROTOCOL_FILLED) {
+        pml_breach(connection, "it filled a receive on a communicator that does not exist");
+    } else {
+        hold_packet(pml, connection, packet, payload, bytes);
     }
 }
 
@@ -146,7 +149,6 @@ static int find_envelope(struct pml *pml, struct pml_connection *connection, con
                          struct pml_space_state **space, struct pml_peer **peer)
 {
     uint64_t context = packet->context;
-    int source = packet->source;
     *space = connection->last_space;
     if (unlikely(!*space || connection->last_context != context)) {
         *space = pml_space_find(pml, context);
@@ -154,8 +156,7 @@ static int find_envelope(struct pml *pml, struct pml_connection *connection, con
         connection->last_context = context;
         connection->last_space = *space;
     }
-    if (unlikely(source < 0 || source >= (*space)->comm->size || packet->tag < 0 || pml_space_peer(*space, source, peer) ||
-                 (*peer)->connection != connection)) {
+    if (unlikely(packet->tag < 0 || !pml_space_sender(*space, connection, packet->source, peer))) {
         pml_breach(connection, "it sent a message in the name of another rank");
         return NCCLX_ERR_TRANSPORT;
     }

@@ -245,8 +245,7 @@ void pml_announced(struct pml *pml, struct pml_connection *connection, const str
     struct pml_space_state *space = pml_space_find(pml, packet->context);
     struct pml_peer *peer;
     if (!space || connection->announcements == ANNOUNCEMENTS_MAX) return; /* dropping is always right */
-    if (packet->source < 0 || packet->source >= space->comm->size || pml_space_peer(space, packet->source, &peer) ||
-        peer->connection != connection) {
+    if (!pml_space_sender(space, connection, packet->source, &peer)) {
         pml_breach(connection, "it announced a receive in the name of another rank");
         return;
     }
@@ -266,8 +265,7 @@ void pml_withdrawn_by_peer(struct pml *pml, struct pml_connection *connection, c
 {
     struct pml_space_state *space = pml_space_find(pml, packet->context);
     struct pml_peer *peer;
-    if (space && packet->source >= 0 && packet->source < space->comm->size &&
-        !pml_space_peer(space, packet->source, &peer) && peer->connection == connection) {
+    if (space && pml_space_sender(space, connection, packet->source, &peer)) {
         struct protocol_announcement *announcement = protocol_withdrawn(&peer->core, packet->u.word[0]);
         if (announcement) pml_announcement_put(connection, announcement);
     }

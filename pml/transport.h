@@ -38,6 +38,8 @@ struct transport {
      * that it can help; 0: none. */
     int (*read)(struct pml_connection *connection, void *to, uint64_t address, size_t bytes, uint64_t name);
     int (*write)(struct pml_connection *connection, const void *from, uint64_t address, size_t bytes, uint64_t name);
+    /* The peer breaks the rules: the connection ends, with all that was under way. Null: it goes on, without that packet. */
+    void (*fail)(struct pml_connection *connection, const char *why);
     /* Takes what has arrived from all peers; the number of packets. */
     int (*poll)(struct pml *pml);
     /* Null, or adds what the connection holds, beside its struct pml_connection. */

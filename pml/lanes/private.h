@@ -160,7 +160,7 @@ void lanes_gets_fail(struct lanes *lanes);
 
 static inline bool lanes_breach(struct lanes *lanes, const char *why)
 {
-    lanes->transport->fail(lanes->connection, why);
+    lanes->connection->transport->fail(lanes->connection, why);
     return false;
 }
 

@@ -73,7 +73,7 @@ bool lanes_range_holds(const struct lanes_range *range, uint64_t address, uint64
 static char *refuse(struct pml_connection *connection, const char *what, uint64_t to, size_t bytes)
 {
     base_error(NCCLX_ERR_TRANSPORT, "it writes %zu bytes to %#llx, %s", bytes, (unsigned long long)to, what);
-    connection->lanes->transport->fail(connection, base_error_detail());
+    connection->transport->fail(connection, base_error_detail());
     return NULL;
 }
 

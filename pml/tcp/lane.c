@@ -55,11 +55,6 @@ static void want(struct pml_connection *connection)
     tcp_open(connection->channel);
 }
 
-static void fail(struct pml_connection *connection, const char *why)
-{
-    tcp_lost(connection->channel, why);
-}
-
 const struct lane_transport tcp_lane_transport = {
     .depth = TCP_LANE_DEPTH,
     .largest = (size_t)1 << 30,
@@ -71,7 +66,6 @@ const struct lane_transport tcp_lane_transport = {
     .close = tcp_out_close,
     .fence = tcp_in_fence,
     .credit = tcp_in_credit,
-    .fail = fail,
 };
 
 /* ---- The end ---- */

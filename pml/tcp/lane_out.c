@@ -215,15 +215,16 @@ void tcp_out_ring(struct pml_connection *connection)
 
 /* ---- Acknowledgements ---- */
 
-/* False: nothing more of this lane. */
+/* False: nothing more of this lane. Frames that are still to be sent cannot be there: whoever believed that would give back
+ * memory which they are sent from. */
 static bool take_ack(struct tcp_out *lane, const struct tcp_ack *ack)
 {
     struct pml_connection *connection = lane->channel->connection;
-    if (ack->kind != TCP_FRAME_ACK || ack->life != lane->life || ack->completed < lane->completed) {
+    uint64_t entries = ack->completed - lane->completed; /* fewer than before: a huge number */
+    if (ack->kind != TCP_FRAME_ACK || ack->life != lane->life || entries > lane->head - (uint32_t)lane->completed) {
         tcp_lost(lane->channel, "what it acknowledges makes no sense");
         return false;
     }
-    uint64_t entries = ack->completed - lane->completed;
     lane->completed = ack->completed;
     return lanes_completed(connection, lane->index, entries) &&
            (!ack->receives || lanes_credited(connection, lane->index, lane->life, ack->receives));

@@ -274,6 +274,7 @@ static int take_packets(struct tcp_channel *channel)
         } else {
             pml_packet_arrived(connection->pml, connection, &packet, packet.u.data, packet.inline_bytes);
         }
+        if (unlikely(channel->lost)) return events; /* of what it said: the rest is not believed either */
     }
     if (channel->in_begin == channel->in_end) {
         channel->in_begin = channel->in_end = 0;

@@ -269,6 +269,11 @@ static int write_to(struct pml_connection *connection, const void *from, uint64_
     return no_copy(connection);
 }
 
+static void fail(struct pml_connection *connection, const char *why)
+{
+    tcp_lost(connection->channel, why);
+}
+
 /* ---- Progress ---- */
 
 static int look_at_channel(struct tcp *tcp, struct tcp_channel *channel, uint32_t events)
@@ -392,6 +397,7 @@ const struct transport transport_tcp = {
     .probe = probe,
     .read = read_from,
     .write = write_to,
+    .fail = fail,
     .poll = poll_all,
     .hold = tcp_hold,
 };

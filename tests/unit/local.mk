@@ -109,6 +109,11 @@ tests_unit_pml_meanwhile_LDFLAGS = -Wl,--wrap=shm_segment_of
 tests_unit_pml_meanwhile_LDADD = $(UNIT_LIBS)
 
 TCP_WORLD = tests/unit/tcp_world.c tests/unit/tcp_world.h tests/unit/pml_world.c tests/unit/pml_world.h
+unit_tests += tests/unit/tcp_hostile
+tests_unit_tcp_hostile_SOURCES = tests/unit/tcp_hostile.c $(TCP_WORLD)
+tests_unit_tcp_hostile_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_tcp_hostile_LDADD = $(UNIT_LIBS)
+
 unit_tests += tests/unit/tcp_room
 tests_unit_tcp_room_SOURCES = tests/unit/tcp_room.c $(TCP_WORLD)
 tests_unit_tcp_room_CFLAGS = $(UNIT_CFLAGS)

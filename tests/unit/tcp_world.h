@@ -1,5 +1,5 @@
-/* tcp_world.h - rank 0 of a world, and peers behind sockets which are the test itself: connected and known, with the other
- * ends of all sockets in its hands. */
+/* tcp_world.h - rank 0 of a world, and peers behind sockets which are the test itself: connected and known, with the
+ * other ends of all sockets in its hands. */
 #ifndef TCP_WORLD_H
 #define TCP_WORLD_H
 
