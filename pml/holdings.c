@@ -1,5 +1,5 @@
 /* holdings.c - what connections hold, added up when somebody asks. */
-#include "pml/choice.h"
+#include "pml/allowed.h"
 
 static void add(const struct pml_connection *connection, struct pml_holdings *holdings)
 {
@@ -15,7 +15,7 @@ static void add(const struct pml_connection *connection, struct pml_holdings *ho
 int pml_get_holdings(struct ncclx_rt *rt, const char *name, int peer, struct pml_holdings *holdings)
 {
     const struct transport *transport;
-    int error = choice_named(name, &transport);
+    int error = transport_named(name, &transport);
     if (error) return error;
     *holdings = (struct pml_holdings){.peers = 0};
     int last = peer < 0 ? rt->job.size - 1 : peer;

@@ -7,10 +7,10 @@ dqplb_sources = \
 	pml/dqplb/tracker.c
 pml_sources = \
 	pml/active.c \
+	pml/allowed.c pml/allowed.h \
 	pml/available.c pml/available.h \
 	pml/await.c \
 	pml/backlog.c \
-	pml/choice.c pml/choice.h \
 	pml/comm.c \
 	pml/copy.h \
 	pml/holdings.c \

@@ -1,6 +1,6 @@
 /* pml.c - start and end, connections, counters. */
 #include "bootstrap/bootstrap.h"
-#include "pml/choice.h"
+#include "pml/allowed.h"
 #include "pml/lanes/lanes.h"
 #include "pml/shm/shm.h"
 #include "pml/tcp/tcp.h"
@@ -46,8 +46,8 @@ static int connection_chunks(const struct pml *pml)
 static bool wants_tcp(const struct pml *pml)
 {
     const struct ncclx_rt *rt = pml->rt;
-    return rt->bootstrap && rt->job.size > 1 && choice_allows(rt, &transport_tcp) &&
-           (rt->job.local_size < rt->job.size || !choice_allows_all(rt, &transport_shm) || !pml->shm);
+    return rt->bootstrap && rt->job.size > 1 && allowed_with_some(rt, &transport_tcp) &&
+           (rt->job.local_size < rt->job.size || !allowed_with_all(rt, &transport_shm) || !pml->shm);
 }
 
 int pml_init_on(struct ncclx_rt *rt, int segment)
@@ -63,7 +63,7 @@ int pml_init_on(struct ncclx_rt *rt, int segment)
     pml->announce_threshold = SIZE_MAX;
     int error = shm_start(pml, segment);
     if (!error) error = lanes_start(pml);
-    if (!error) error = choice_check(rt);
+    if (!error) error = allowed_check(rt);
     if (!error && wants_tcp(pml)) error = tcp_start(pml);
     if (!error) pml->connection = base_calloc(AREA_PML, (size_t)connection_chunks(pml), sizeof *pml->connection);
     if (!error && !pml->connection)
@@ -191,8 +191,8 @@ int pml_connection_to(struct pml *pml, int rank, struct pml_connection **connect
     int error = connection_make(pml, rank, &made);
     if (error) return error;
     error = base_error(NCCLX_ERR_UNREACHABLE, "no transport reaches rank %d", rank);
-    for (int i = 0; i < CHOICE_TRANSPORTS && error == NCCLX_ERR_UNREACHABLE; i++)
-        if (choice_allows_peer(pml->rt, choice_transports[i], rank)) error = connect_by(pml, made, choice_transports[i]);
+    for (int i = 0; i < ALL_TRANSPORTS && error == NCCLX_ERR_UNREACHABLE; i++)
+        if (allowed_with(pml->rt, all_transports[i], rank)) error = connect_by(pml, made, all_transports[i]);
     if (!error) *connection = made;
     return error;
 }

@@ -1,5 +1,5 @@
 /* traffic.c - what passed by each transport, added up over the connections when somebody asks. */
-#include "pml/choice.h"
+#include "pml/allowed.h"
 
 #include <inttypes.h>
 
@@ -7,7 +7,7 @@ int pml_get_traffic(struct ncclx_rt *rt, const char *name, struct pml_traffic *t
 {
     const struct pml *pml = rt->pml;
     const struct transport *transport;
-    int error = choice_named(name, &transport);
+    int error = transport_named(name, &transport);
     if (error) return error;
     *traffic = (struct pml_traffic){0};
     *peers = 0;
@@ -23,8 +23,8 @@ int pml_get_traffic(struct ncclx_rt *rt, const char *name, struct pml_traffic *t
 
 void pml_traffic_report(struct pml *pml)
 {
-    for (int i = 0; i < CHOICE_TRANSPORTS && base_log_on(AREA_PML, LOG_INFO); i++) {
-        const char *name = choice_transports[i]->name;
+    for (int i = 0; i < ALL_TRANSPORTS && base_log_on(AREA_PML, LOG_INFO); i++) {
+        const char *name = all_transports[i]->name;
         struct pml_traffic traffic;
         int peers;
         if (pml_get_traffic(pml->rt, name, &traffic, &peers) || !peers) continue;

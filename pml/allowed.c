@@ -1,14 +1,14 @@
-/* choice.c - see choice.h. */
-#include "pml/choice.h"
+/* allowed.c - see allowed.h. */
+#include "pml/allowed.h"
 
 #include <string.h>
 
-const struct transport *const choice_transports[CHOICE_TRANSPORTS] = {&transport_self, &transport_shm, &transport_tcp};
+const struct transport *const all_transports[ALL_TRANSPORTS] = {&transport_self, &transport_shm, &transport_tcp};
 
-int choice_named(const char *name, const struct transport **transport)
+int transport_named(const char *name, const struct transport **transport)
 {
-    for (int i = 0; i < CHOICE_TRANSPORTS; i++) {
-        *transport = choice_transports[i];
+    for (int i = 0; i < ALL_TRANSPORTS; i++) {
+        *transport = all_transports[i];
         if (!strcmp((*transport)->name, name)) return NCCLX_SUCCESS;
     }
     return base_error(NCCLX_ERR_ARG, "there is no transport \"%s\"", name);
@@ -41,7 +41,7 @@ static bool mix_allows(const struct transport *transport, int a, int b)
     return transport != &transport_shm || ((unsigned)a + (unsigned)b) / 2 % 2 == 0;
 }
 
-bool choice_allows(const struct ncclx_rt *rt, const struct transport *transport)
+bool allowed_with_some(const struct ncclx_rt *rt, const struct transport *transport)
 {
     const char *list = setting(rt);
     if (!*list || is_mix(rt)) return true;
@@ -50,25 +50,25 @@ bool choice_allows(const struct ncclx_rt *rt, const struct transport *transport)
     return false;
 }
 
-bool choice_allows_all(const struct ncclx_rt *rt, const struct transport *transport)
+bool allowed_with_all(const struct ncclx_rt *rt, const struct transport *transport)
 {
-    return choice_allows(rt, transport) && !is_mix(rt);
+    return allowed_with_some(rt, transport) && !is_mix(rt);
 }
 
-bool choice_allows_peer(const struct ncclx_rt *rt, const struct transport *transport, int peer)
+bool allowed_with(const struct ncclx_rt *rt, const struct transport *transport, int peer)
 {
     if (transport == &transport_self) return true; /* whatever is set; it reaches nobody else */
     if (is_mix(rt)) return mix_allows(transport, rt->job.rank, peer);
-    return choice_allows(rt, transport);
+    return allowed_with_some(rt, transport);
 }
 
-int choice_check(const struct ncclx_rt *rt)
+int allowed_check(const struct ncclx_rt *rt)
 {
     const char *list = setting(rt);
     if (is_mix(rt)) return NCCLX_SUCCESS;
     for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
         bool known = false;
-        for (int i = 0; i < CHOICE_TRANSPORTS; i++) known = known || begins_with(at, choice_transports[i]);
+        for (int i = 0; i < ALL_TRANSPORTS; i++) known = known || begins_with(at, all_transports[i]);
         if (!known)
             return base_error(NCCLX_ERR_CONFIG,
                               "NCCLX_TRANSPORTS=%s: there is no transport \"%.*s\"; there are self, shm and tcp", list,
