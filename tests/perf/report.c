@@ -5,7 +5,9 @@
  * A line is what kernel.c prints: LIBRARY TEST RANKS BYTES MICROSECONDS... The k-th line of each (library, test, ranks,
  * bytes) belongs to round k, and the k-th batch of each line was measured in the same moment. The ratio of a round is
  * that of the peer with the smallest median, the median over batches of its time over ncclx's, so that a machine whose
- * speed changes does not count. The interval is a percentile bootstrap of the median over rounds (Efron 1979), 95 %.
+ * speed changes does not count. The interval is that of the median over rounds, 95 %, from the rounds' order, with no assumption
+ * on how they are distributed, interpolated between two ranks (Hettmansperger and Sheather 1986). Fewer than six rounds do not
+ * give 95 %: then it is all of them, and what that is worth stands in its place.
  */
 #include <math.h>
 #include <stdio.h>
@@ -16,11 +18,12 @@
 #define MAX_ROUNDS 64
 #define MAX_POINTS 1024
 #define MAX_BATCHES 16
-#define RESAMPLES 2000
+#define CONFIDENCE 0.95
 #define LARGE_BYTES (1 << 20) /* from here on speed is compared with one copy's */
 
 struct middle {
-    double median, low, high; /* 95 % */
+    double median, low, high;
+    double confidence; /* that the interval holds the true median */
 };
 
 struct series {
@@ -51,7 +54,7 @@ static int by_value(const void *a, const void *b)
 
 static double median(const double *values, int count)
 {
-    double sorted[RESAMPLES];
+    double sorted[MAX_ROUNDS > MAX_BATCHES ? MAX_ROUNDS : MAX_BATCHES];
     memcpy(sorted, values, (size_t)count * sizeof *values);
     qsort(sorted, (size_t)count, sizeof *sorted, by_value);
     return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
@@ -127,20 +130,32 @@ static double round_ratio(const struct series *other, const struct series *ours,
     return median(ratio, batches);
 }
 
+/* That the median lies between the values of rank k and count + 1 - k: a toss of `count` coins shows at least k of each side. */
+static double coverage(int count, int k)
+{
+    double outside = 0, chance = exp2(-count); /* of exactly i */
+    for (int i = 0; i < k; i++) {
+        outside += 2 * chance;
+        chance = chance * (count - i) / (i + 1);
+    }
+    return outside < 1 ? 1 - outside : 0;
+}
+
 static struct middle middle_of(const double *values, int count)
 {
-    double resampled[MAX_ROUNDS], medians[RESAMPLES];
-    unsigned state = 12345;
-    for (int i = 0; i < RESAMPLES; i++) {
-        for (int r = 0; r < count; r++) {
-            state = state * 1664525u + 1013904223u;
-            resampled[r] = values[(state >> 8) % (unsigned)count];
-        }
-        medians[i] = median(resampled, count);
-    }
-    qsort(medians, RESAMPLES, sizeof *medians, by_value);
-    return (struct middle){
-        .median = median(values, count), .low = medians[RESAMPLES / 40], .high = medians[RESAMPLES - 1 - RESAMPLES / 40]};
+    double sorted[MAX_ROUNDS], all = coverage(count, 1);
+    int k = 1;
+    memcpy(sorted, values, (size_t)count * sizeof *values);
+    qsort(sorted, (size_t)count, sizeof *sorted, by_value);
+    if (all < CONFIDENCE) return (struct middle){median(values, count), sorted[0], sorted[count - 1], all};
+    while (coverage(count, k + 1) >= CONFIDENCE) k++;
+    double wide = coverage(count, k), narrow = coverage(count, k + 1);
+    double part = (wide - CONFIDENCE) / (wide - narrow);
+    double inner = (count - k) * part / (k + (count - 2 * k) * part); /* how much the narrower one counts */
+    return (struct middle){.median = median(values, count),
+                           .low = (1 - inner) * sorted[k - 1] + inner * sorted[k],
+                           .high = (1 - inner) * sorted[count - k] + inner * sorted[count - k - 1],
+                           .confidence = CONFIDENCE};
 }
 
 static void compare(struct point *point)
@@ -204,6 +219,20 @@ static void print_socket_ratio(int begin, int end)
                least.low, least.high, least_at->bytes, most.median, most.low, most.high, most_at->bytes);
 }
 
+static int same_line(const struct point *a, const struct point *b)
+{
+    return !strcmp(a->test, b->test) && a->ranks == b->ranks;
+}
+
+/* Of the lines of one test from points[begin] on. */
+static double least_confidence(int begin)
+{
+    double least = CONFIDENCE;
+    for (int i = begin; i < point_count && same_line(&points[begin], &points[i]); i++)
+        if (points[i].ratio.median > 0 && points[i].ratio.confidence < least) least = points[i].ratio.confidence;
+    return least;
+}
+
 static void print_text(void)
 {
     const char *test = "";
@@ -224,7 +253,7 @@ static void print_text(void)
             log_sum = compared = 0;
             printf("\n%s, %d ranks, microseconds (medians)\n%12s", test, ranks, "bytes");
             for (int l = 0; l < libraries; l++) printf("%12s", library[l]);
-            printf("   best peer / ncclx [95 %%]\n");
+            printf("   best peer / ncclx [%.0f %%]\n", 100 * least_confidence(i));
         }
         printf("%12llu", point->bytes);
         for (int l = 0; l < libraries; l++) {
@@ -252,8 +281,8 @@ static void print_json(FILE *file)
             if (point->series[l].rounds)
                 fprintf(file, ", \"%s_us\": %.4f", library[l], median(point->series[l].round, point->series[l].rounds));
         if (point->ratio.median > 0)
-            fprintf(file, ", \"ratio\": %.4f, \"ratio_low\": %.4f, \"ratio_high\": %.4f", point->ratio.median, point->ratio.low,
-                    point->ratio.high);
+            fprintf(file, ", \"ratio\": %.4f, \"ratio_low\": %.4f, \"ratio_high\": %.4f, \"confidence\": %.4f", point->ratio.median,
+                    point->ratio.low, point->ratio.high, point->ratio.confidence);
         fprintf(file, "}%s\n", i + 1 < point_count ? "," : "");
     }
     fprintf(file, "]\n");
@@ -275,11 +304,6 @@ static double svg_y(double ratio)
 {
     double y = SVG_BOTTOM - (log2(ratio) + 2) / 7 * (SVG_BOTTOM - 30); /* from 1/4 to 32 */
     return y < 20 ? 20 : y;
-}
-
-static int same_line(const struct point *a, const struct point *b)
-{
-    return !strcmp(a->test, b->test) && a->ranks == b->ranks;
 }
 
 static void print_svg(FILE *file)
