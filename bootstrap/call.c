@@ -4,11 +4,12 @@
 #include <errno.h>
 #include <time.h>
 
-/* The answer wakes the waiter; between answers it looks this often for other reasons to stop. */
+/* The answer wakes the waiter, and so do peers that need this rank; this often it looks for other reasons to stop. */
 #define LOOK_NS UINT64_C(20000000)
 
 struct bootstrap_call {
     struct bootstrap_call *next; /* of those whose waiter has left */
+    struct bootstrap *boot;
     pthread_mutex_t lock;
     pthread_cond_t answered;
     pmix_info_t info[2];
@@ -17,16 +18,23 @@ struct bootstrap_call {
     bool done;
 };
 
+/* For base_wait, too. */
+static bool is_answered(const void *arg)
+{
+    struct bootstrap_call *call = (struct bootstrap_call *)(uintptr_t)arg;
+    pthread_mutex_lock(&call->lock);
+    bool done = call->done;
+    pthread_mutex_unlock(&call->lock);
+    return done;
+}
+
 /* Frees those that were left and have been answered since; all of them when PMIx' thread has ended. */
 static void reap(struct bootstrap *boot, bool all)
 {
     struct bootstrap_call **link = &boot->left;
     while (*link) {
         struct bootstrap_call *call = *link;
-        pthread_mutex_lock(&call->lock);
-        bool done = call->done;
-        pthread_mutex_unlock(&call->lock);
-        if (done || all) {
+        if (all || is_answered(call)) {
             *link = call->next;
             bootstrap_call_drop(call);
         } else {
@@ -46,6 +54,7 @@ struct bootstrap_call *bootstrap_call_new(struct bootstrap *boot)
     reap(boot, false);
     struct bootstrap_call *call = base_calloc(AREA_BOOTSTRAP, 1, sizeof *call);
     if (!call) return NULL;
+    call->boot = boot;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&call->lock, NULL);
@@ -89,14 +98,19 @@ static pmix_value_t *copy(const pmix_value_t *value)
 
 void bootstrap_call_answer(struct bootstrap_call *call, pmix_status_t status, const pmix_value_t *value)
 {
+    struct bootstrap *boot = call->boot;
     pthread_mutex_lock(&call->lock);
     call->value = status == PMIX_SUCCESS && value ? copy(value) : NULL;
     call->status = status == PMIX_SUCCESS && value && !call->value ? PMIX_ERR_NOMEM : status;
     call->done = true;
     pthread_cond_signal(&call->answered);
-    pthread_mutex_unlock(&call->lock);
+    pthread_mutex_unlock(&call->lock); /* the call may be gone now */
+    pthread_mutex_lock(&boot->lock);
+    if (boot->rt) base_rt_wake(boot->rt);
+    pthread_mutex_unlock(&boot->lock);
 }
 
+/* Where peers cannot reach this rank, such as before and after all communication. */
 static bool sleep_until_answered(struct bootstrap_call *call)
 {
     struct timespec until;
@@ -108,6 +122,19 @@ static bool sleep_until_answered(struct bootstrap_call *call)
         if (pthread_cond_timedwait(&call->answered, &call->lock, &until) == ETIMEDOUT) break;
     bool done = call->done;
     pthread_mutex_unlock(&call->lock);
+    return done;
+}
+
+/* Peers may need this rank for what they must finish before the answer can come. Inside of progress they are not served, and
+ * would wake it in vain. Of several threads one may take the call that was for another. Whether the answer is there. */
+static bool serve_or_sleep(struct ncclx_rt *rt, struct bootstrap_call *call)
+{
+    bool serves = rt->block && !rt->polling;
+    if (serves && base_progress(rt) > 0) return is_answered(call);
+    base_rt_unlock(rt);
+    if (serves) rt->block(rt->block_arg, rt->threaded ? rt->sleep_ns : LOOK_NS);
+    bool done = serves ? is_answered(call) : sleep_until_answered(call);
+    base_rt_lock(rt);
     return done;
 }
 
@@ -123,9 +150,7 @@ static void take_answer(struct bootstrap_call *call, pmix_status_t *status, pmix
 
 bool bootstrap_call_poll(struct bootstrap_call *call, pmix_status_t *status, pmix_value_t **value)
 {
-    pthread_mutex_lock(&call->lock);
-    bool done = call->done;
-    pthread_mutex_unlock(&call->lock);
+    bool done = is_answered(call);
     if (done) take_answer(call, status, value);
     return done;
 }
@@ -143,17 +168,10 @@ int bootstrap_call_wait(struct bootstrap_call *call, struct bootstrap *boot, con
     struct base_wait wait;
     int error = NCCLX_SUCCESS;
     bool done;
-    base_wait_begin(&wait, rt, what, NULL, NULL);
+    base_wait_begin(&wait, rt, what, NULL, call);
+    wait.ready = is_answered;
     if (timeout_ns) base_wait_set_timeout(&wait, timeout_ns);
-    do {
-        base_rt_unlock(rt);
-        done = sleep_until_answered(call);
-        base_rt_lock(rt);
-        if (!done) {
-            base_progress(rt); /* peers may need this rank for what they must finish before they answer */
-            error = base_wait_check(&wait);
-        }
-    } while (!done && !error);
+    while (!(done = is_answered(call) || serve_or_sleep(rt, call)) && !error) error = base_wait_check(&wait);
     base_wait_end(&wait);
     if (!done) {
         bootstrap_call_leave(call, boot);

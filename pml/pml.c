@@ -103,7 +103,7 @@ void pml_finalize(struct ncclx_rt *rt)
     struct pml *pml = rt->pml;
     if (!pml) return;
     base_rt_remove_poller(rt, pml_poll, pml);
-    rt->block = NULL;
+    base_rt_sleep_on(rt, NULL, NULL, NULL);
     pml_traffic_report(pml);
     pml_held_release(pml);
     tcp_stop(pml); /* its channels need their connections */

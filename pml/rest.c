@@ -23,9 +23,15 @@ static void rest(void *arg, uint64_t ns)
     atomic_store_explicit(&pml->slept, (uint8_t)slept, memory_order_relaxed);
 }
 
+/* base_wake_fn: wherever it sleeps, or is about to. */
+static void wake(void *arg)
+{
+    const struct pml *pml = arg;
+    if (pml->shm) shm_wake(pml->shm->mailbox);
+    if (pml->tcp) tcp_wake(pml->tcp);
+}
+
 void pml_rest_start(struct pml *pml)
 {
-    if (!pml->shm && !pml->tcp) return;
-    pml->rt->block_arg = pml;
-    pml->rt->block = rest;
+    if (pml->shm || pml->tcp) base_rt_sleep_on(pml->rt, rest, wake, pml);
 }

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,11 +40,27 @@ void tcp_watch(struct tcp_channel *channel)
     channel->watched = wish;
 }
 
-static bool add_oob(struct tcp *tcp)
+/* Beside connections: what is not one yet, and calls of other threads. */
+static bool begin_watching(struct tcp *tcp)
 {
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
+    struct epoll_event strangers = {.events = EPOLLIN, .data.ptr = NULL}, calls = {.events = EPOLLIN, .data.ptr = &tcp->call};
+    tcp->call.kind = TCP_CALL;
+    tcp->call.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     tcp->epoll = epoll_create1(EPOLL_CLOEXEC);
-    return tcp->epoll >= 0 && !epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, oob_fd(tcp->oob), &event);
+    return tcp->epoll >= 0 && tcp->call.fd >= 0 && !epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, oob_fd(tcp->oob), &strangers) &&
+           !epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, tcp->call.fd, &calls);
+}
+
+void tcp_wake(const struct tcp *tcp)
+{
+    (void)!eventfd_write(tcp->call.fd, 1);
+}
+
+/* One call is answered by a look at everything, whatever it was for. */
+static bool take_call(const struct tcp *tcp, const enum tcp_kind *kind)
+{
+    eventfd_t calls;
+    return kind && *kind == TCP_CALL && !eventfd_read(tcp->call.fd, &calls);
 }
 
 /* Sockets stay as they are, the next poll looks. */
@@ -80,7 +97,7 @@ static int listen_here(struct tcp *tcp)
     oob_wipe(&identity, sizeof identity);
     if (!error && oob_listen(tcp->oob))
         error = base_error_context(NCCLX_ERR_UNREACHABLE, options.port_low ? "NCCLX_PORT_RANGE, of which each rank of a host needs one port" : "tcp");
-    if (!error && !add_oob(tcp)) error = base_error(NCCLX_ERR_LIMIT, "no descriptor for sockets: %s", strerror(errno));
+    if (!error && !begin_watching(tcp)) error = base_error(NCCLX_ERR_LIMIT, "no descriptor for sockets: %s", strerror(errno));
     if (!error) error = oob_addresses(tcp->oob, NULL, &card.addresses);
     return error ? error : tcp_card_publish(rt, &card);
 }
@@ -90,7 +107,7 @@ int tcp_start(struct pml *pml)
     struct tcp *tcp = base_calloc(AREA_TCP, 1, sizeof *tcp);
     if (!tcp) return base_error(NCCLX_ERR_NO_MEM, "no memory");
     tcp->pml = pml;
-    tcp->epoll = -1;
+    tcp->epoll = tcp->call.fd = -1;
     tcp_pipes_init(&tcp->pipes);
     tcp->awaits = 1;
     pml->tcp = tcp;
@@ -159,6 +176,7 @@ void tcp_stop(struct pml *pml)
     }
     if (tcp->oob) oob_destroy(tcp->oob);
     if (tcp->epoll >= 0) close(tcp->epoll);
+    if (tcp->call.fd >= 0) close(tcp->call.fd);
     tcp_pipes_release(&tcp->pipes);
     base_free(AREA_TCP, tcp);
     pml->tcp = NULL;
@@ -305,17 +323,17 @@ static int look_at(struct tcp *tcp, const struct epoll_event *event)
 }
 
 /* Packets before data, which takes longer: a small message does not wait for segments of others. */
-static int look_at_ready(struct tcp *tcp, const struct epoll_event *events, int count, bool *strangers)
+static int look_at_ready(struct tcp *tcp, const struct epoll_event *events, int count, bool *others)
 {
     int found = 0;
     for (int i = 0; i < count; i++) {
         const enum tcp_kind *kind = events[i].data.ptr;
-        *strangers = *strangers || !kind;
+        *others = *others || !kind || take_call(tcp, kind);
         if (kind && *kind == TCP_CONTROL) found += look_at(tcp, &events[i]);
     }
     for (int i = 0; i < count; i++) {
         const enum tcp_kind *kind = events[i].data.ptr;
-        if (!kind || *kind == TCP_CONTROL) continue;
+        if (!kind || *kind == TCP_CONTROL || *kind == TCP_CALL) continue;
         found += look_at(tcp, &events[i]);
         if (tcp->hot) found += tcp_receive(tcp->hot);
     }
@@ -334,9 +352,9 @@ static void awaited(struct pml_connection *connection)
 static int look_at_all(struct tcp *tcp)
 {
     struct epoll_event events[16];
-    bool strangers = false;
+    bool others = false;
     tcp->looks++;
-    int count = epoll_wait(tcp->epoll, events, 16, 0), found = look_at_ready(tcp, events, count, &strangers);
+    int count = epoll_wait(tcp->epoll, events, 16, 0), found = look_at_ready(tcp, events, count, &others);
     if (unlikely(tcp->trim)) tcp_room_trim(tcp);
     uint64_t now = base_clock_ns();
     if (unlikely(now - tcp->awaited_ns > AWAIT_NS) && !tcp->ending) {
@@ -344,7 +362,7 @@ static int look_at_all(struct tcp *tcp)
         tcp->awaits++;
         pml_await(tcp->pml, &transport_tcp, awaited);
     }
-    if (!strangers && !((tcp->unsettled || tcp->crowded) && now - tcp->looked_ns > OPEN_LOOK_NS) && now < oob_deadline(tcp->oob))
+    if (!others && !((tcp->unsettled || tcp->crowded) && now - tcp->looked_ns > OPEN_LOOK_NS) && now < oob_deadline(tcp->oob))
         return found;
     tcp->looked_ns = now;
     return found + tcp_open_poll(tcp, now);

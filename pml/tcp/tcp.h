@@ -56,7 +56,7 @@ struct tcp_card {
 };
 
 /* What sockets are for: the first field of whatever epoll points to. */
-enum tcp_kind { TCP_CONTROL, TCP_LANE_OUT, TCP_LANE_IN };
+enum tcp_kind { TCP_CONTROL, TCP_LANE_OUT, TCP_LANE_IN, TCP_CALL };
 struct tcp_lanes;
 struct tcp_out;
 struct tcp_in;
@@ -101,6 +101,10 @@ struct tcp {
     struct pml *pml;
     struct oob *oob;
     int epoll;
+    struct {
+        enum tcp_kind kind; /* first */
+        int fd;             /* an eventfd: another thread has brought something, such as a card */
+    } call;
     struct tcp_channel *first; /* all of them */
     struct tcp_channel *hot;   /* something came from it last; and from these */
     struct tcp_out *hot_out;
@@ -134,6 +138,8 @@ void tcp_pending(struct tcp_channel *channel);
 void tcp_watch(struct tcp_channel *channel);
 /* Sleeps until something comes, for `ns` at most; whether it did. Without the rank's lock. */
 bool tcp_block(const struct tcp *tcp, uint64_t ns);
+/* Ends that sleep, or the next one. By any thread. */
+void tcp_wake(const struct tcp *tcp);
 /* The next poll looks at all sockets. */
 void tcp_look_everywhere(struct tcp *tcp);
 

@@ -21,17 +21,27 @@
 
 extern char **environ;
 
+static void destroy_locks(struct ncclx_rt *rt)
+{
+    pthread_mutex_destroy(&rt->wake_lock);
+    pthread_mutex_destroy(&rt->lock);
+}
+
 int base_rt_init(struct ncclx_rt *rt, char **environment)
 {
     memset(rt, 0, sizeof *rt);
     if (pthread_mutex_init(&rt->lock, NULL)) return base_error(NCCLX_ERR_NO_MEM, "cannot make a lock");
+    if (pthread_mutex_init(&rt->wake_lock, NULL)) {
+        pthread_mutex_destroy(&rt->lock);
+        return base_error(NCCLX_ERR_NO_MEM, "cannot make a lock");
+    }
     rt->main_thread = pthread_self();
     rt->job.size = 1;
     rt->spin_limit = SPIN_FREE;
     rt->sleep_after_ns = SLEEP_AFTER_NS;
     rt->sleep_ns = SLEEP_NS;
     int error = base_config_load(&rt->config, environment ? environment : environ);
-    if (error) pthread_mutex_destroy(&rt->lock);
+    if (error) destroy_locks(rt);
     return error;
 }
 
@@ -64,7 +74,7 @@ void base_rt_release(struct ncclx_rt *rt)
     base_config_release(&rt->config);
     base_free(AREA_BOOTSTRAP, rt->job.local_ranks);
     rt->job.local_ranks = NULL;
-    pthread_mutex_destroy(&rt->lock);
+    destroy_locks(rt);
 }
 
 int base_rt_add_poller(struct ncclx_rt *rt, base_poll_fn function, void *arg)
@@ -84,6 +94,22 @@ void base_rt_remove_poller(struct ncclx_rt *rt, base_poll_fn function, void *arg
         memmove(&rt->pollers[i], &rt->pollers[i + 1], (size_t)(rt->poller_count - i) * sizeof rt->pollers[0]);
         return;
     }
+}
+
+void base_rt_sleep_on(struct ncclx_rt *rt, base_block_fn block, base_wake_fn wake, void *arg)
+{
+    pthread_mutex_lock(&rt->wake_lock);
+    rt->block = block;
+    rt->wake = wake;
+    rt->block_arg = arg;
+    pthread_mutex_unlock(&rt->wake_lock);
+}
+
+void base_rt_wake(struct ncclx_rt *rt)
+{
+    pthread_mutex_lock(&rt->wake_lock);
+    if (rt->wake) rt->wake(rt->block_arg);
+    pthread_mutex_unlock(&rt->wake_lock);
 }
 
 /* ---- The lock. A plain mutex goes to whoever is awake, and a thread that polls is always awake: it has to step aside by itself. ------- */

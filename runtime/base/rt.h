@@ -17,6 +17,8 @@
 typedef int (*base_poll_fn)(void *arg);
 /* Sleeps until something may have happened or `ns` have passed. Called without the lock. */
 typedef void (*base_block_fn)(void *arg, uint64_t ns);
+/* Ends that sleep, or the next one. Called by any thread, without the lock. */
+typedef void (*base_wake_fn)(void *arg);
 
 struct ncclx_rt {
     struct {
@@ -32,7 +34,9 @@ struct ncclx_rt {
     uint64_t sleep_after_ns, sleep_ns; /* idle for so long it sleeps instead, for so long at a time */
     uint64_t timeout_ns;   /* NCCLX_TIMEOUT; 0: none */
     base_block_fn block;   /* null: nothing to sleep on, only yield */
+    base_wake_fn wake;
     void *block_arg;
+    pthread_mutex_t wake_lock; /* keeps block_arg alive while another thread wakes */
     pthread_mutex_t lock;
     _Atomic uintptr_t lock_owner; /* the thread that held it last */
     atomic_uint lock_wanted;      /* threads that have found it taken */
@@ -84,6 +88,11 @@ static inline void base_rt_unlock(struct ncclx_rt *rt)
 {
     if (__builtin_expect(rt->threaded, 0)) pthread_mutex_unlock(&rt->lock);
 }
+
+/* What the rank sleeps on from now on; null: nothing any more. */
+void base_rt_sleep_on(struct ncclx_rt *rt, base_block_fn block, base_wake_fn wake, void *arg);
+/* For threads that bring what no poller and no peer's wake-up tells of. Without the lock. */
+void base_rt_wake(struct ncclx_rt *rt);
 
 /* A transport has lost a peer: from now on every wait that is not over ends with ERR_PROC_FAILED. The first one counts. */
 void base_rt_peer_lost(struct ncclx_rt *rt, int rank, const char *why);

@@ -5,6 +5,8 @@
 
 #include <stdarg.h>
 #include <stddef.h>
+#include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -201,11 +203,123 @@ static void server_that_is_gone(void **state)
     forget_servers();
 }
 
+/* ---- Waiting for an answer ---- */
+
+struct waiter {
+    struct ncclx_rt rt;
+    struct bootstrap boot;
+    struct bootstrap_call *call;
+    int calls[2]; /* a pipe: whoever sleeps at its end is woken */
+    int polls, answer_at, sleeps;
+};
+
+/* A peer that needs this rank so often before it lets the answer come. */
+static int serve_peer(void *arg)
+{
+    struct waiter *waiter = arg;
+    if (++waiter->polls == waiter->answer_at) bootstrap_call_answer(waiter->call, PMIX_SUCCESS, NULL);
+    return 0;
+}
+
+static void sleep_until_woken(void *arg, uint64_t ns)
+{
+    struct waiter *waiter = arg;
+    struct pollfd end = {.fd = waiter->calls[0], .events = POLLIN};
+    char byte;
+    (void)ns; /* nothing but a call helps */
+    waiter->sleeps++;
+    if (waiter->polls < waiter->answer_at) return; /* the peer has something again */
+    assert_int_equal(poll(&end, 1, 30000), 1);
+    assert_int_equal(read(end.fd, &byte, 1), 1);
+}
+
+static void wake(void *arg)
+{
+    const struct waiter *waiter = arg;
+    assert_int_equal(write(waiter->calls[1], "", 1), 1);
+}
+
+static void *answer_late(void *arg)
+{
+    struct waiter *waiter = arg;
+    usleep(50000);
+    bootstrap_call_answer(waiter->call, PMIX_SUCCESS, NULL);
+    return NULL;
+}
+
+static void begin_waiting(struct waiter *waiter)
+{
+    memset(waiter, 0, sizeof *waiter);
+    assert_int_equal(base_rt_init(&waiter->rt, NULL), NCCLX_SUCCESS);
+    assert_int_equal(pipe(waiter->calls), 0);
+    waiter->boot.rt = &waiter->rt;
+    pthread_mutex_init(&waiter->boot.lock, NULL);
+    base_rt_sleep_on(&waiter->rt, sleep_until_woken, wake, waiter);
+    assert_int_equal(base_rt_add_poller(&waiter->rt, serve_peer, waiter), NCCLX_SUCCESS);
+    waiter->call = bootstrap_call_new(&waiter->boot);
+    assert_non_null(waiter->call);
+}
+
+static void end_waiting(struct waiter *waiter)
+{
+    close(waiter->calls[0]);
+    close(waiter->calls[1]);
+    bootstrap_call_release(&waiter->boot);
+    pthread_mutex_destroy(&waiter->boot.lock);
+    base_rt_release(&waiter->rt);
+}
+
+/* A hundred times before its answer comes: each at once, not at the next look. */
+static void peers_are_served_while_an_answer_is_awaited(void **state)
+{
+    struct waiter waiter;
+    pmix_status_t status;
+    (void)state;
+    begin_waiting(&waiter);
+    waiter.answer_at = 100;
+    assert_int_equal(bootstrap_call_wait(waiter.call, &waiter.boot, "a test", BASE_NS_PER_S, &status, NULL), NCCLX_SUCCESS);
+    assert_int_equal(status, PMIX_SUCCESS);
+    assert_int_equal(waiter.polls, 100);
+    end_waiting(&waiter);
+}
+
+static void answers_end_a_sleep(void **state)
+{
+    struct waiter waiter;
+    pthread_t thread;
+    pmix_status_t status;
+    (void)state;
+    begin_waiting(&waiter);
+    assert_int_equal(pthread_create(&thread, NULL, answer_late, &waiter), 0);
+    assert_int_equal(bootstrap_call_wait(waiter.call, &waiter.boot, "a test", 0, &status, NULL), NCCLX_SUCCESS);
+    pthread_join(thread, NULL);
+    assert_true(waiter.sleeps > 0);
+    end_waiting(&waiter);
+}
+
+/* In progress already: peers' calls would go on and on, as nobody takes them. */
+static void answers_awaited_in_progress(void **state)
+{
+    struct waiter waiter;
+    pthread_t thread;
+    pmix_status_t status;
+    (void)state;
+    begin_waiting(&waiter);
+    waiter.rt.polling = true;
+    assert_int_equal(pthread_create(&thread, NULL, answer_late, &waiter), 0);
+    assert_int_equal(bootstrap_call_wait(waiter.call, &waiter.boot, "a test", 0, &status, NULL), NCCLX_SUCCESS);
+    pthread_join(thread, NULL);
+    assert_int_equal(waiter.sleeps, 0);
+    assert_int_equal(waiter.polls, 0);
+    end_waiting(&waiter);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_of_ranks),   cmocka_unit_test(places_of_ranks), cmocka_unit_test(integers_of_any_width), cmocka_unit_test(places_of_memory),
         cmocka_unit_test(memory_of_somebody_else), cmocka_unit_test(job_of_one), cmocka_unit_test(server_that_is_gone),
+        cmocka_unit_test(peers_are_served_while_an_answer_is_awaited), cmocka_unit_test(answers_end_a_sleep), cmocka_unit_test(answers_awaited_in_progress),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,7 @@
 /* pml_threads.c - ranks as threads of one process, over the real rings: blocking calls, and one rank used by several
  * threads. */
+#include "config.h"
+
 #include "tests/unit/pml_world.h"
 
 #include "pml/shm/shm.h"
@@ -140,6 +142,32 @@ static void two_sleepers(void **state)
     assert_int_equal(pml_send(&world.comm[0], PML_USER, &value, sizeof value, 1, 1), 0);
     pthread_join(thread, NULL);
     assert_true(base_clock_ns() - start < 10 * BASE_NS_PER_S);
+    world_close(&world);
+}
+
+static void *sleep_and_tell(void *arg)
+{
+    struct ncclx_rt *rt = arg;
+    uint64_t start = base_clock_ns();
+    rt->block(rt->block_arg, 20 * BASE_NS_PER_S);
+    return base_clock_ns() - start < 10 * BASE_NS_PER_S ? rt : NULL;
+}
+
+/* Another thread brings something that no peer wakes for. */
+static void woken_by_a_thread(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    struct timespec pause = {.tv_nsec = 10000000};
+    void *woken = NULL;
+    world_open(&world, 2, NULL);
+    world.rt[0].threaded = true;
+    assert_int_equal(pthread_create(&thread, NULL, sleep_and_tell, &world.rt[0]), 0);
+    do base_rt_wake(&world.rt[0]); /* it may not sleep yet */
+    while (!nanosleep(&pause, NULL) && pthread_tryjoin_np(thread, &woken));
+    assert_ptr_equal(woken, &world.rt[0]);
+    base_rt_sleep_on(&world.rt[0], NULL, NULL, NULL);
+    base_rt_wake(&world.rt[0]); /* nobody */
     world_close(&world);
 }
 
@@ -327,6 +355,7 @@ int main(void)
         cmocka_unit_test(two_threads_a_rank),
         cmocka_unit_test(sleeping_receiver),
         cmocka_unit_test(two_sleepers),
+        cmocka_unit_test(woken_by_a_thread),
         cmocka_unit_test(lost_helper),
         cmocka_unit_test(lying_helper),
         cmocka_unit_test(lost_mapped_helper),
