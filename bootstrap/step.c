@@ -1,6 +1,7 @@
-/* step.c - under Slurm, ranks that die alone on their node before they have joined. Nobody there misses them (watch.c),
- * and Slurm's PMIx server lets the others wait in their first fence. But Slurm knows which nodes of a step still have
- * processes, and answers whoever asks: while that fence lasts, one rank on each of the first nodes asks now and then.
+/* step.c - under Slurm, ranks that die alone on their node. Nobody there misses them (watch.c), no socket tells of them where
+ * there is none yet, or memory is shared, and Slurm's PMIx server lets the others wait. But Slurm knows which nodes of a
+ * step still have processes, and answers whoever asks: while such a wait lasts, one rank on each of the first nodes asks
+ * now and then. Once all have met in a fence they are about to end.
  *
  * libslurm is asked in a child: it may end its process, print, or take its time. Nothing is asked where libslurm, its
  * configuration or what we expect of either is missing; then the others wait, as Slurm lets them without -K. */
@@ -186,7 +187,7 @@ bool bootstrap_step_start(struct bootstrap *boot)
 static void end_job(struct bootstrap *boot, const struct bootstrap_node *node)
 {
     char text[600];
-    snprintf(text, sizeof text, "rank %d on %.255s%s died without joining the job, as Slurm says; rank %d ends the job",
+    snprintf(text, sizeof text, "rank %d on %.255s%s died without leaving the job, as Slurm says; rank %d ends the job",
              node->count ? node->ranks[0] : -1, node->name, node->count > 1 ? " and the others there" : "",
              boot->rt->job.rank);
     dprintf(STDERR_FILENO, "ncclx: %s\n", text);

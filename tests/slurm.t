@@ -63,7 +63,7 @@ alone() { # alone RANK SECONDS_OF_ITS_LIFE BOUND
         >"$scratch/out" 2>"$scratch/err" </dev/null; status=$?
     if [ $status -ne 0 ] && [ $status -ne 124 ] && [ $((SECONDS - begin)) -lt $3 ]; then pass "so does rank $1 that was alone on its node for $2 s"
     else fail "so does rank $1 that was alone on its node for $2 s" "status $status after $((SECONDS - begin)) s" "$(cat "$scratch/err")"; fi
-    is "and is named with its host, too" 1 "$(grep -c "^ncclx: rank $1 on n$(($1 + 1)) died without joining the job, as Slurm says" "$scratch/err")"
+    is "and is named with its host, too" 1 "$(grep -c "^ncclx: rank $1 on n$(($1 + 1)) died without leaving the job, as Slurm says" "$scratch/err")"
 }
 if PATH=$PATH:/sbin:/usr/sbin ldconfig -p | grep -q 'libslurm\.so\.'; then
     alone 3 4 30
@@ -78,6 +78,19 @@ for how in "signal 7 9" "exit 8 0"; do
     if [ $status -ne 0 ] && [ $status -ne 124 ]; then pass "and so does one that dies after it ($how)"
     else fail "and so does one that dies after it ($how)" "status $status" "$(cat "$scratch/err")"; fi
 done
+# Slurm tells nobody of a death. Ranks of a node look after each other, whatever they wait for; sockets tell of a peer elsewhere; and
+# of one that is elsewhere without a socket, as here all nodes are one machine, Slurm is asked.
+dies() { # dies NODES TRANSPORTS PHASE SECONDS WHO_SAYS_WHAT
+    local hour; hour=$(awk '{ print $1 + 3 }' /proc/uptime)
+    NCCLX_TRANSPORTS=$2 NCCLX_ERRORS=return timeout -k 5 60 srun --mpi=pmix -N"$1" -n2 "$mp/death" "$3" "$hour" \
+        >"$scratch/out" 2>"$scratch/err" </dev/null; status=$?
+    if [ $status -ne 0 ] && [ $status -ne 124 ] && awk -v hour="$hour" -v most="$4" '{ exit $1 >= hour + most }' /proc/uptime; then pass "a peer by $2 on $1 nodes dies: $3"
+    else fail "a peer by $2 on $1 nodes dies: $3" "status $status" "$(cat "$scratch/out" "$scratch/err")"; fi
+    like "and is named" "$5" "$(cat "$scratch/out" "$scratch/err")"
+}
+dies 1 shm,self signal 2 'ncclx: rank 1 on n1 .*died without leaving the job; rank 0 saw it'
+dies 2 tcp collective 2 'NCCLX_ERR_PROC_FAILED.*rank 1 is lost'
+dies 2 shm,self connected 30 'ncclx: rank 1 on n2 died without leaving the job, as Slurm says'
 step "ncclx_abort ends it with its code" 7 -N2 -n4 "$mp/life" abort 2 7
 like "and says who did" "rank 2 " "$err"
 
