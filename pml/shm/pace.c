@@ -1,6 +1,8 @@
 /* pace.c - what messages have cost by either way. */
 #include "pml/shm/pace.h"
 
+#include "runtime/base/planted.h"
+
 /* What a single copy costs beside the copy: the request, and the answer to it. In a row they overlap with copies. */
 #define ASKING_NS 300
 #define ASKING_IN_A_ROW_NS 100
@@ -19,55 +21,58 @@ void pace_init(struct pace *pace)
 }
 
 /* What the peer has told since a message was marked. */
-static void collect(struct pace *pace, const struct pace_shared *shared, unsigned class, size_t bytes)
+static void collect(struct pace *pace, const struct pace_shared *shared, unsigned way, unsigned class, size_t bytes)
 {
-    bool answered = pace->sample[class].answered;
-    unsigned way = pace->sample[class].way;
+    struct pace_sample *sample = &pace->sample[way][class];
     uint32_t word = atomic_load_explicit(&shared->took[way][class], memory_order_relaxed);
-    uint32_t there = word & COST_MASK, here = pace->sample[class].here;
-    if (word == pace->sample[class].seen) return;
-    pace->sample[class].marked = false;
+    uint32_t there = word & COST_MASK, here = sample->here;
+    if (!sample->marked || word == sample->seen) return;
+    sample->marked = false;
     uint64_t cost;
-    if (way == PACE_SINGLE) cost = there + pace_cost(answered ? ASKING_NS : ASKING_IN_A_ROW_NS, bytes);
-    else if (answered) cost = (uint64_t)there + here;
+    if (way == PACE_SINGLE) cost = there + pace_cost(sample->answered ? ASKING_NS : ASKING_IN_A_ROW_NS, bytes);
+    else if (sample->answered) cost = (uint64_t)there + here;
     else cost = there > here ? there : here;
-    choice_learn(&pace->choice[answered][class], way, cost);
+    choice_learn(&pace->choice[sample->answered][class], way, cost);
+}
+
+/* A sender in a row is ahead of what it hears: marks one message after the other, and what the peer tells next is of one of them. */
+static bool mark_sample(struct pace_sample *sample, const _Atomic uint32_t *took, bool answered, uint32_t turn)
+{
+    bool open = sample->marked && turn - sample->turn < PACE_FORGET;
+    if (open) return !answered && !sample->answered;
+    *sample = (struct pace_sample){.marked = true, .answered = answered, .turn = turn};
+    sample->seen = atomic_load_explicit(took, memory_order_relaxed);
+    return true;
 }
 
 enum pace_way pace_next(struct pace *pace, const struct pace_shared *shared, size_t bytes, bool *mark)
 {
     unsigned class = pace_class(bytes, PACE_LEAST, PACE_CLASSES);
-    if (pace->sample[class].marked) collect(pace, shared, class, bytes);
+    for (unsigned way = 0; way < PACE_WAYS; way++) collect(pace, shared, way, class, bytes);
     pace->calm = pace->spoken ? pace->calm + 1 : 0;
     pace->spoken = false;
-    bool answered = pace_answered(pace);
+    bool answered = pace_answered(pace) && !PLANTED_BUG(BUG_PACE_CALM_IGNORED);
     struct choice *choice = &pace->choice[answered][class];
     unsigned way = choice_next(choice);
     uint32_t turn = pace->turns[class]++;
-    bool due = turn % PACE_EVERY == 0 || way != choice_best(choice) || !choice_knows(choice);
-    bool open = pace->sample[class].marked && turn - pace->sample[class].turn < PACE_FORGET;
-    *mark = due && !open;
-    if (!*mark) return way;
-    pace->sample[class].marked = true;
-    pace->sample[class].turn = turn;
-    pace->sample[class].answered = answered;
-    pace->sample[class].way = (uint8_t)way;
-    pace->sample[class].here = 0;
-    pace->sample[class].seen = atomic_load_explicit(&shared->took[way][class], memory_order_relaxed);
+    bool due = turn % PACE_EVERY == 0 || way != choice_best(choice) || !choice_knows(choice) || choice_wonders(choice);
+    if (PLANTED_BUG(BUG_PACE_ONE_AT_A_TIME) && pace->sample[!way][class].marked) due = false;
+    *mark = due && mark_sample(&pace->sample[way][class], &shared->took[way][class], answered, turn);
     return way;
 }
 
 void pace_here(struct pace *pace, size_t bytes, uint64_t ns)
 {
-    pace->sample[pace_class(bytes, PACE_LEAST, PACE_CLASSES)].here = pace_cost(ns, bytes);
+    pace->sample[PACE_RING][pace_class(bytes, PACE_LEAST, PACE_CLASSES)].here = pace_cost(ns, bytes);
 }
 
 void pace_copied(struct pace *pace, size_t bytes, uint64_t ns)
 {
     unsigned class = pace_class(bytes, PACE_LEAST, PACE_CLASSES);
-    if (!pace->sample[class].marked || pace->sample[class].way != PACE_SINGLE) return;
-    pace->sample[class].marked = false;
-    choice_learn(&pace->choice[pace->sample[class].answered][class], PACE_SINGLE, pace_cost(ns, bytes));
+    struct pace_sample *sample = &pace->sample[PACE_SINGLE][class];
+    if (!sample->marked) return;
+    sample->marked = false;
+    choice_learn(&pace->choice[sample->answered][class], PACE_SINGLE, pace_cost(ns, bytes));
 }
 
 void pace_tell(struct pace_shared *shared, enum pace_way way, unsigned class, uint32_t cost)

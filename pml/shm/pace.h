@@ -32,15 +32,17 @@ struct pace_shared {
 /* Messages in a row before each of which the peer has sent something. */
 #define PACE_CALM 4
 
+/* Of messages of one way and class. */
+struct pace_sample {
+    bool marked, answered;
+    uint32_t here; /* our part of it, per 64 KiB */
+    uint32_t seen; /* the peer's word before */
+    uint32_t turn; /* when it was marked */
+};
+
 struct pace {
     struct choice choice[2][PACE_CLASSES]; /* in a row, answered */
-    struct {
-        bool marked, answered;
-        uint8_t way;
-        uint32_t here; /* our part of it, per 64 KiB */
-        uint32_t seen; /* the peer's word before */
-        uint32_t turn; /* when it was marked */
-    } sample[PACE_CLASSES];
+    struct pace_sample sample[PACE_WAYS][PACE_CLASSES];
     uint32_t turns[PACE_CLASSES];
     uint32_t calm;
     bool spoken; /* the peer has sent something since our last message */

@@ -139,3 +139,12 @@ int shm_segment_ring(struct shm_segment *segment, int from, int to, struct ring_
     *ring = (struct ring_shared *)(segment->base + offset);
     return allocate(segment->fd, offset, segment->ring_stride);
 }
+
+void shm_segment_populate(struct ring_shared *ring, size_t payload_bytes)
+{
+#ifdef MADV_POPULATE_WRITE
+    (void)madvise(ring, whole_pages(ring_bytes(payload_bytes)), MADV_POPULATE_WRITE); /* else each page when it is touched */
+#else
+    (void)ring, (void)payload_bytes;
+#endif
+}

@@ -203,8 +203,17 @@ static void shm_choose(struct pml_connection *connection, size_t bytes)
         connection->route.eager_limit = PACE_LEAST;
 }
 
+/* A ring is used beyond its hot part: its pages come at once, and not with the messages whose times are learnt from. */
+static void populate(bool *done, struct ring_shared *ring, size_t payload_bytes, const char *place)
+{
+    if (*done || place - ring->payload < (ptrdiff_t)RING_HOT_BYTES) return;
+    *done = true;
+    shm_segment_populate(ring, payload_bytes);
+}
+
 static void copy_marked(struct shm_channel *channel, void *to, const void *from, size_t bytes)
 {
+    populate(&channel->written, channel->writer.shared, channel->writer.payload_bytes, to);
     uint64_t begun = base_clock_ns();
     base_copy_shared(to, from, bytes);
     pace_here(&channel->pace, bytes, base_clock_ns() - begun);
@@ -279,6 +288,7 @@ static bool shm_post(struct pml_connection *connection, const struct pml_packet 
 static void take_marked(struct pml *pml, struct shm_channel *channel, const struct pml_packet *line, const void *payload,
                         size_t bytes)
 {
+    populate(&channel->read, channel->reader.shared, channel->reader.payload_bytes, payload);
     uint64_t begun = base_clock_ns();
     pml_packet_arrived(pml, channel->connection, line, payload, bytes);
     pace_tell(&channel->reader.shared->pace, PACE_RING, pace_class(bytes, PACE_LEAST, PACE_CLASSES),

@@ -30,6 +30,7 @@ struct shm_channel {
     bool alone;          /* a helper was lost: we copy without help */
     bool called;         /* the peer knows of our ring */
     bool reading;        /* the peer uses its ring to us */
+    bool written, read;  /* all pages of our ring, and of the peer's, are at hand */
 };
 
 /* A node by the process manager's names which turned out to be the same machine. */

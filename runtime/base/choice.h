@@ -2,10 +2,11 @@
  * which to take next.
  *
  * A way's cost is what it takes undisturbed: a faster sample counts at once, as nothing but the way itself can have made it fast;
- * slower ones, which interruptions, late partners and cold caches make too, draw the cost up slowly. Now and then the other way is
- * tried for a few calls in a row, the first of which finds caches cold: as rarely as it takes to lose at most one part in
- * CHOICE_LOSS of the time. The two change places only by such a trial, which comes early when the way in use has become slower
- * than the other was.
+ * slower ones, which interruptions, late partners and cold caches make too, draw the cost up slowly, unless several come in a row.
+ * Now and then the other way is tried for a few calls in a row, the first of which finds caches cold: as rarely as it takes to lose
+ * at most one part in CHOICE_LOSS of the time. The two change places only by such a trial. It comes early when the way in use has
+ * become slower than the other was; and when it has become much slower in any case, as what made it so may have changed the other,
+ * too: that happens once between two trials in their own time, so that trials cost twice as much at most.
  */
 #ifndef BASE_CHOICE_H
 #define BASE_CHOICE_H
@@ -18,6 +19,8 @@
 #define CHOICE_PAUSE 32    /* calls between two trials, at least */
 #define CHOICE_PAUSE_MAX 32768
 #define CHOICE_MARGIN 16   /* the other way has to be faster by one part in this many */
+#define CHOICE_SHIFT 4     /* a sample that is slower by more than one part in this many is a surprise */
+#define CHOICE_SURPRISES 3 /* so many of them in a row are no interruptions any more */
 
 /* All zero: way 0 first, nothing known. */
 struct choice {
@@ -25,7 +28,10 @@ struct choice {
     uint16_t left;    /* calls until the next trial begins, or until this one ends */
     uint8_t best;     /* 0 or 1 */
     bool trying;
-    bool fresh;       /* the next sample of the other way replaces its cost */
+    bool fresh;         /* the next sample of the other way replaces its cost */
+    uint8_t early;      /* a trial before its time: is due, or has been since the last one that was not */
+    uint8_t surprises;  /* in a row, of the way in use */
+    uint32_t surprised; /* the least of them */
 };
 
 /* Way `first` until something better is known. */
@@ -47,6 +53,12 @@ static inline unsigned choice_next(struct choice *choice)
 
 /* A call by this way took so long. Costs of calls of unlike size are comparable only per byte. */
 void choice_learn(struct choice *choice, unsigned way, uint64_t cost);
+
+/* The way in use may have become slower: worth a look at every call. */
+static inline bool choice_wonders(const struct choice *choice)
+{
+    return choice->surprises > 0;
+}
 
 /* Both ways have been tried. */
 static inline bool choice_knows(const struct choice *choice)

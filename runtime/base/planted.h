@@ -25,6 +25,12 @@ enum planted_bug {
     BUG_OFFER_WITHDRAWN_LATE, /* an offer counts as withdrawn that was accepted */
     BUG_OFFER_ENDED_EARLY,    /* an accepted offer looks done before its work is */
     BUG_OFFER_NOT_FREED,      /* a withdrawn offer stays withdrawn when its description is found */
+    /* ways that are learnt: runtime/base/choice, pml/shm/pace */
+    BUG_CHOICE_LEVEL_IGNORED, /* any number of slower calls in a row are taken for interruptions */
+    BUG_CHOICE_NEVER_EARLY,   /* when the way in use gets slower, the other is not tried before its time */
+    BUG_CHOICE_ALWAYS_EARLY,  /* ... but each time, whatever trials cost */
+    BUG_PACE_ONE_AT_A_TIME,   /* a trial goes unseen while a message by the way in use is awaited */
+    BUG_PACE_CALM_IGNORED,    /* messages in a row and answered ones are one and the same */
     /* schedules: coll/executor, coll/schedule */
     BUG_DEPENDENCY_IGNORED,        /* a step starts before what it depends on */
     BUG_REUSE_IGNORED,             /* memory is written while an earlier step still reads it */

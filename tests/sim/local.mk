@@ -11,6 +11,10 @@ sim_tests += tests/sim/offer
 tests_sim_offer_SOURCES = tests/sim/offer.c $(SIM_ENGINE)
 tests_sim_offer_CPPFLAGS = $(SIM_CPPFLAGS)
 
+sim_tests += tests/sim/pace
+tests_sim_pace_SOURCES = tests/sim/pace.c pml/shm/pace.c runtime/base/choice.c $(SIM_ENGINE)
+tests_sim_pace_CPPFLAGS = $(SIM_CPPFLAGS)
+
 sim_tests += tests/sim/coll
 tests_sim_coll_SOURCES = tests/sim/coll.c tests/sim/coll_data.c tests/sim/coll_data.h tests/sim/coll_world.c \
 	tests/sim/coll_world.h $(SIM_ENGINE) \
