@@ -220,20 +220,18 @@ static double timed(struct bench *b, const struct test *test, long steps)
     return seconds;
 }
 
-/* Steps that take about `seconds`: doubled until they do, with the same answer on all ranks. The faster of two runs counts: ranks
- * that have just woken up may first have to find cores. */
+/* Steps that take about `seconds`, with the same answer on all ranks: more until they do, since a few calls say little, of ranks that
+ * have just woken up and may first have to find cores, say. The faster of two runs counts. It is the warm-up, too, of every library
+ * alike: at least twice half the time of a batch. */
 static long calibrate(struct bench *b, const struct test *test, double seconds)
 {
-    long steps = 1;
-    for (;;) {
+    for (long steps = 1;;) {
         double took = timed(b, test, steps), again = timed(b, test, steps);
         if (again < took) took = again;
         api_max(&took);
-        if (took >= seconds || steps >= 1L << 24) break;
+        if (took >= seconds / 2 || steps >= 1L << 24) return steps;
         steps = took > seconds / 16 ? (long)((double)steps * seconds / took) + 1 : steps * 8;
-        if (took > seconds / 16) break;
     }
-    return steps;
 }
 
 static void measure(struct bench *b, const struct test *test, double seconds)
