@@ -13,11 +13,12 @@
 #define COST_BITS 24
 #define COST_MASK ((UINT32_C(1) << COST_BITS) - 1)
 
-void pace_init(struct pace *pace)
+void pace_init(struct pace *pace, bool singles)
 {
     *pace = (struct pace){0};
     for (int answered = 0; answered < 2; answered++)
-        for (int class = 0; class < PACE_CLASSES; class++) choice_init(&pace->choice[answered][class], PACE_RING);
+        for (int class = 0; class < PACE_CLASSES; class++)
+            choice_init(&pace->choice[answered][class], singles && class >= PACE_SINGLE_CLASS ? PACE_WAYS : PACE_SINGLE, PACE_RING);
 }
 
 /* What the peer has told since a message was marked. */
@@ -56,14 +57,21 @@ enum pace_way pace_next(struct pace *pace, const struct pace_shared *shared, siz
     unsigned way = choice_next(choice);
     uint32_t turn = pace->turns[class]++;
     bool due = turn % PACE_EVERY == 0 || way != choice_best(choice) || !choice_knows(choice) || choice_wonders(choice);
-    if (PLANTED_BUG(BUG_PACE_ONE_AT_A_TIME) && pace->sample[!way][class].marked) due = false;
+    for (unsigned other = 0; other < PACE_WAYS && PLANTED_BUG(BUG_PACE_ONE_AT_A_TIME); other++)
+        due = due && (other == way || !pace->sample[other][class].marked);
     *mark = due && mark_sample(&pace->sample[way][class], &shared->took[way][class], answered, turn);
     return way;
 }
 
-void pace_here(struct pace *pace, size_t bytes, uint64_t ns)
+bool pace_waits(const struct pace *pace, enum pace_way way, size_t bytes)
 {
-    pace->sample[PACE_RING][pace_class(bytes, PACE_LEAST, PACE_CLASSES)].here = pace_cost(ns, bytes);
+    const struct pace_sample *sample = &pace->sample[way][pace_class(bytes, PACE_LEAST, PACE_CLASSES)];
+    return sample->marked && !sample->answered;
+}
+
+void pace_here(struct pace *pace, enum pace_way way, size_t bytes, uint64_t ns)
+{
+    pace->sample[way][pace_class(bytes, PACE_LEAST, PACE_CLASSES)].here = pace_cost(ns, bytes);
 }
 
 void pace_copied(struct pace *pace, size_t bytes, uint64_t ns)

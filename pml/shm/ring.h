@@ -43,7 +43,7 @@ struct ring_shared {
     struct offer offer; /* of a copy that the writer of the ring asks the reader for: see serve.c */
     char offer_pad[RING_LINE_BYTES - sizeof(struct offer)];
     struct pace_shared pace; /* of the messages in this ring, and those too large for it: the reader tells */
-    char pace_pad[RING_LINE_BYTES - sizeof(struct pace_shared)];
+    char pace_pad[2 * RING_LINE_BYTES - sizeof(struct pace_shared)];
     struct pml_packet line[RING_LINES];
     char payload[];
 };

@@ -16,7 +16,7 @@
 struct header {
     _Atomic uint64_t ring_payload; /* with LAYOUT added, so that another version is noticed */
 };
-#define LAYOUT UINT64_C(0x6e02000000000000)
+#define LAYOUT UINT64_C(0x6e03000000000000)
 #define LAYOUT_MASK UINT64_C(0xffff000000000000)
 
 #define RING_PAYLOAD_MIN ((size_t)4096)

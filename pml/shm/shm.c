@@ -13,7 +13,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* The ring's largest message unless the user sets another one; which of those above PACE_LEAST take it is learnt. On Zen 3,
+/* The ring's largest message unless the user sets another one; which way those above PACE_LEAST take is learnt. On Zen 3,
  * one way, cores that share a cache: 16 KiB 1.7 us against 3.5 by a system call, and many in a row 0.7 against 3.5; 64 KiB 5.9
  * against 6.4, and 2.5 against 6.8. Cores far from each other: 16 KiB in a row 5.4 against 3.7. On a Xeon 64 KiB 15 against
  * 3.2, and in a row 6.8 against 3.1. */
@@ -93,17 +93,17 @@ void shm_stop(struct pml *pml)
 /* ---- Connections
  * -------------------------------------------------------------------------------------------------------- */
 
-/* The user's word counts, and without single copies there is nothing to choose. */
+/* The user's word counts. */
 static void start_learning(struct pml_connection *connection)
 {
     const struct base_config *config = &connection->pml->rt->config;
     struct shm_channel *channel = connection->channel;
-    pace_init(&channel->pace);
+    pace_init(&channel->pace, config->value[CONFIG_SHM_CMA].number);
     for (int write = 0; write < 2; write++) {
-        for (int class = 0; class < HELP_CLASSES; class++) choice_init(&channel->help[write][class], 0);
-        for (int class = 0; class < SERVE_CLASSES; class++) choice_init(&channel->serve[write][class], 0);
+        for (int class = 0; class < HELP_CLASSES; class++) choice_init(&channel->help[write][class], 2, 0);
+        for (int class = 0; class < SERVE_CLASSES; class++) choice_init(&channel->serve[write][class], 2, 0);
     }
-    bool fixed = config->value[CONFIG_EAGER_LIMIT].number || !config->value[CONFIG_SHM_CMA].number;
+    bool fixed = config->value[CONFIG_EAGER_LIMIT].number;
     if (!fixed && channel->eager_limit > PACE_LEAST) connection->choose_above = PACE_LEAST;
 }
 
@@ -198,9 +198,10 @@ static void shm_choose(struct pml_connection *connection, size_t bytes)
     struct shm_channel *channel = connection->channel;
     connection->route.eager_limit = channel->eager_limit;
     channel->mark = false;
-    if (bytes <= channel->eager_limit &&
-        pace_next(&channel->pace, &channel->writer.shared->pace, bytes, &channel->mark) == PACE_SINGLE)
-        connection->route.eager_limit = PACE_LEAST;
+    channel->way = PACE_RING;
+    if (bytes > channel->eager_limit) return;
+    channel->way = pace_next(&channel->pace, &channel->writer.shared->pace, bytes, &channel->mark);
+    if (channel->way == PACE_SINGLE) connection->route.eager_limit = PACE_LEAST;
 }
 
 /* A ring is used beyond its hot part: its pages come at once, and not with the messages whose times are learnt from. */
@@ -211,12 +212,21 @@ static void populate(bool *done, struct ring_shared *ring, size_t payload_bytes,
     shm_segment_populate(ring, payload_bytes);
 }
 
-static void copy_marked(struct shm_channel *channel, void *to, const void *from, size_t bytes)
+/* Into the ring; the line tells the reader which way was taken when it shall tell us what its part of it takes. */
+static void copy_in(struct shm_channel *channel, struct pml_packet *line, char *place, const void *from, size_t bytes, bool marked)
 {
-    populate(&channel->written, channel->writer.shared, channel->writer.payload_bytes, to);
-    uint64_t begun = base_clock_ns();
-    base_copy_shared(to, from, bytes);
-    pace_here(&channel->pace, bytes, base_clock_ns() - begun);
+    uint64_t begun = 0;
+    if (unlikely(marked)) {
+        populate(&channel->written, channel->writer.shared, channel->writer.payload_bytes, place);
+        begun = base_clock_ns();
+    }
+    if (channel->way == PACE_PAST) base_copy_streaming(place, from, bytes);
+    else base_copy_shared(place, from, bytes);
+    line->count = 0;
+    if (likely(!marked)) return;
+    atomic_fetch_add(&channel->drain, 1); /* until the stores are done, for which the reader waits, too */
+    line->count = (uint16_t)(1 + channel->way);
+    pace_here(&channel->pace, channel->way, bytes, base_clock_ns() - begun);
 }
 
 static bool shm_eager(struct pml_connection *connection, uint64_t context, int source, int tag, const void *data,
@@ -229,14 +239,13 @@ static bool shm_eager(struct pml_connection *connection, uint64_t context, int s
         line->inline_bytes = (uint8_t)bytes;
         if (bytes) memcpy(line->u.data, data, bytes); /* without any, data may be null */
     } else {
-        bool marked = bytes > PACE_LEAST && channel->mark;
+        bool chosen = bytes > PACE_LEAST, marked = chosen && channel->mark;
         /* When others take another way for long: memory that was long out of use is slow in any case. */
         if (unlikely(marked && pace_answered(&channel->pace))) ring_calm_down(&channel->writer);
         char *place = ring_payload(&channel->writer, line, bytes);
         if (unlikely(!place)) return false;
-        if (unlikely(marked)) copy_marked(channel, place, data, bytes);
+        if (chosen) copy_in(channel, line, place, data, bytes, marked);
         else base_copy_shared(place, data, bytes);
-        line->count = marked;
     }
     line->kind = PROTOCOL_EAGER;
     line->context = context;
@@ -271,7 +280,9 @@ static bool shm_post(struct pml_connection *connection, const struct pml_packet 
     line->tag = packet->tag;
     if (place) {
         memcpy(line->u.payload.skipped, packet->u.word, sizeof line->u.payload.skipped);
-        copy_payload(place, payload);
+        if (packet->kind == PROTOCOL_EAGER && bytes > PACE_LEAST && channel->way != PACE_SINGLE)
+            copy_in(channel, line, place, payload->first, bytes, pace_waits(&channel->pace, channel->way, bytes));
+        else copy_payload(place, payload);
     } else if (bytes) {
         line->inline_bytes = (uint8_t)bytes;
         copy_payload(line->u.data, payload);
@@ -288,11 +299,11 @@ static bool shm_post(struct pml_connection *connection, const struct pml_packet 
 static void take_marked(struct pml *pml, struct shm_channel *channel, const struct pml_packet *line, const void *payload,
                         size_t bytes)
 {
+    enum pace_way way = line->count == 1 + PACE_PAST ? PACE_PAST : PACE_RING;
     populate(&channel->read, channel->reader.shared, channel->reader.payload_bytes, payload);
     uint64_t begun = base_clock_ns();
     pml_packet_arrived(pml, channel->connection, line, payload, bytes);
-    pace_tell(&channel->reader.shared->pace, PACE_RING, pace_class(bytes, PACE_LEAST, PACE_CLASSES),
-              pace_cost(base_clock_ns() - begun, bytes));
+    pace_tell(&channel->reader.shared->pace, way, pace_class(bytes, PACE_LEAST, PACE_CLASSES), pace_cost(base_clock_ns() - begun, bytes));
 }
 
 static inline void take(struct pml *pml, struct shm_channel *channel, const struct pml_packet *line)
@@ -424,7 +435,7 @@ static int copy(struct pml_connection *connection, bool write, char *here, uint6
 static int shm_read(struct pml_connection *connection, void *to, uint64_t address, size_t bytes, uint64_t name)
 {
     struct shm_channel *channel = connection->channel;
-    if (!name || bytes <= PACE_LEAST || bytes > EAGER_LIMIT) return copy(connection, false, to, address, bytes, name);
+    if (!name || bytes <= PACE_SINGLE_LEAST || bytes > EAGER_LIMIT) return copy(connection, false, to, address, bytes, name);
     uint64_t begun = base_clock_ns();
     int error = copy(connection, false, to, address, bytes, name);
     if (!error)
@@ -437,7 +448,7 @@ static int shm_write(struct pml_connection *connection, const void *from, uint64
 {
     struct shm_channel *channel = connection->channel;
     char *here = (char *)(uintptr_t)from;
-    if (!name || bytes <= PACE_LEAST || bytes > EAGER_LIMIT) return copy(connection, true, here, address, bytes, name);
+    if (!name || bytes <= PACE_SINGLE_LEAST || bytes > EAGER_LIMIT) return copy(connection, true, here, address, bytes, name);
     uint64_t begun = base_clock_ns();
     int error = copy(connection, true, here, address, bytes, name);
     if (!error) pace_copied(&channel->pace, bytes, base_clock_ns() - begun);

@@ -26,7 +26,9 @@ struct shm_channel {
     struct choice help[2][HELP_CLASSES];         /* reading, writing: of large copies, with its help or without */
     struct choice serve[2][SERVE_CLASSES];       /* of small ones, by the owner of the memory or by a system call */
     size_t eager_limit; /* of the ring */
-    bool mark;           /* the message about to be sent is to be timed */
+    uint8_t way;         /* of the message about to be sent, when larger than PACE_LEAST: enum pace_way */
+    bool mark;           /* it is to be timed */
+    _Atomic uint32_t drain; /* counted up so that all stores before are done */
     bool alone;          /* a helper was lost: we copy without help */
     bool called;         /* the peer knows of our ring */
     bool reading;        /* the peer uses its ring to us */

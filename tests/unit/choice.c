@@ -54,7 +54,7 @@ static void finds_the_faster(void **unused)
         for (unsigned first = 0; first < 2; first++) {
             for (unsigned every = 0; every <= 8; every += 8) {
                 struct world world = {.true_cost = {pairs[i][0], pairs[i][1]}, .noise = 10, .interrupted = 50, .seen_every = every};
-                choice_init(&world.choice, first);
+                choice_init(&world.choice, 2, first);
                 run(&world, 100);
                 assert_int_equal(choice_best(&world.choice), faster(&world));
                 world.spent = world.lost = 0;
@@ -66,12 +66,40 @@ static void finds_the_faster(void **unused)
     }
 }
 
+/* Whichever is the fastest, and a third that is much slower than both does not keep the second from being tried. */
+static void three(void **unused)
+{
+    (void)unused;
+    static const uint64_t costs[3] = {1000, 1500, 20000};
+    for (unsigned order = 0; order < 6; order++) {
+        unsigned fast = order % 3, middle = (fast + 1 + order / 3) % 3, slow = 3 - fast - middle;
+        struct choice choice;
+        uint64_t cost[3];
+        cost[fast] = costs[0], cost[middle] = costs[1], cost[slow] = costs[2];
+        choice_init(&choice, 3, order / 2);
+        for (unsigned i = 0; i < 3000; i++) {
+            unsigned way = choice_next(&choice);
+            choice_learn(&choice, way, cost[way] + draw(50));
+        }
+        assert_int_equal(choice_best(&choice), fast);
+        cost[middle] = 500;
+        unsigned by_slow = 0;
+        for (unsigned i = 0; i < 2 * CHOICE_TRIAL * CHOICE_LOSS; i++) {
+            unsigned way = choice_next(&choice);
+            by_slow += way == slow;
+            choice_learn(&choice, way, cost[way] + draw(50));
+        }
+        assert_int_equal(choice_best(&choice), middle);
+        assert_true(by_slow <= 2 * CHOICE_TRIAL);
+    }
+}
+
 /* Whether what was in use becomes slower, or what was not becomes faster. */
 static void follows_changes(void **unused)
 {
     (void)unused;
     struct world world = {.true_cost = {1000, 1500}, .noise = 5, .interrupted = 50};
-    choice_init(&world.choice, 0);
+    choice_init(&world.choice, 2, 0);
     run(&world, 2000);
     assert_int_equal(choice_best(&world.choice), 0);
     world.true_cost[0] = 3000;
@@ -87,7 +115,7 @@ static void stays_when_all_change(void **unused)
 {
     (void)unused;
     struct world world = {.true_cost = {1000, 1300}, .noise = 5};
-    choice_init(&world.choice, 1);
+    choice_init(&world.choice, 2, 1);
     run(&world, 1000);
     for (int i = 0; i < 20; i++) {
         world.true_cost[0] = i % 2 ? 1000 : 4000;
@@ -104,7 +132,7 @@ static void alike(void **unused)
 {
     (void)unused;
     struct world world = {.true_cost = {1000, 1000}, .noise = 30, .interrupted = 20};
-    choice_init(&world.choice, 0);
+    choice_init(&world.choice, 2, 0);
     unsigned trials = 0;
     for (int i = 0; i < 100000; i++) {
         unsigned before = choice_best(&world.choice), way = choice_next(&world.choice);
@@ -119,7 +147,7 @@ static void silence(void **unused)
 {
     (void)unused;
     struct choice choice;
-    choice_init(&choice, 0);
+    choice_init(&choice, 2, 0);
     unsigned tried = 0;
     for (unsigned i = 0; i < 10000; i++) {
         unsigned way = choice_next(&choice);
@@ -133,19 +161,22 @@ static void silence(void **unused)
 static void extremes(void **unused)
 {
     (void)unused;
-    struct choice choice;
-    choice_init(&choice, 0);
+    struct choice choice = {0};
+    assert_false(choice_knows(&choice));
+    choice_init(&choice, 2, 0);
+    assert_false(choice_knows(&choice));
     for (unsigned i = 0; i < 1000; i++) {
         unsigned way = choice_next(&choice);
         choice_learn(&choice, way, way ? 0 : UINT64_MAX);
     }
     assert_int_equal(choice_best(&choice), 1);
+    assert_true(choice_knows(&choice));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds_the_faster), cmocka_unit_test(follows_changes), cmocka_unit_test(stays_when_all_change),
+        cmocka_unit_test(finds_the_faster), cmocka_unit_test(three), cmocka_unit_test(follows_changes), cmocka_unit_test(stays_when_all_change),
         cmocka_unit_test(alike),            cmocka_unit_test(silence),         cmocka_unit_test(extremes),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

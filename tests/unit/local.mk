@@ -198,8 +198,8 @@ TSAN_CFLAGS = -std=gnu11 -g -O1 -fno-strict-aliasing -fsanitize=thread $(WARN_CF
 unit_tests += tests/unit/pml_tsan
 tests_unit_pml_tsan_SOURCES = tests/unit/pml_threads.c tests/unit/pml_world.c tests/unit/pml_world.h tests/unit/no_bootstrap.c \
 	$(pml_sources) $(oob_sources) \
-	runtime/base/area.c runtime/base/choice.c runtime/base/config.c runtime/base/config_parse.c runtime/base/error.c runtime/base/log.c \
-	runtime/base/process.c runtime/base/request.c runtime/base/rt.c runtime/base/type.c runtime/base/wait.c
+	runtime/base/area.c runtime/base/choice.c runtime/base/config.c runtime/base/config_parse.c runtime/base/copy.c \
+	runtime/base/error.c runtime/base/log.c runtime/base/process.c runtime/base/request.c runtime/base/rt.c runtime/base/type.c runtime/base/wait.c
 tests_unit_pml_tsan_CFLAGS = $(TSAN_CFLAGS)
 tests_unit_pml_tsan_LDFLAGS = -fsanitize=thread
 tests_unit_pml_tsan_LDADD = $(CMOCKA_LIBS)

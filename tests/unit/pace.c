@@ -12,9 +12,10 @@ struct machine {
     struct pace pace;
     struct pace_shared shared;
     uint64_t in_ns, out_ns, single_ns; /* for 64 KiB */
+    uint64_t past_ns;                  /* in or out, past the caches */
     unsigned lost_every;               /* the peer does not tell of one message in so many; 0: of all */
     bool refuses;                      /* single copies do not work */
-    unsigned by_ring, by_single;
+    unsigned by_ring, by_past, by_single;
 };
 
 static void send_one(struct machine *machine, size_t bytes, bool answered)
@@ -25,10 +26,12 @@ static void send_one(struct machine *machine, size_t bytes, bool answered)
     enum pace_way way = pace_next(&machine->pace, &machine->shared, bytes, &mark);
     unsigned class = pace_class(bytes, PACE_LEAST, PACE_CLASSES);
     bool lost = machine->lost_every && ++count % machine->lost_every == 0;
-    if (way == PACE_RING) {
-        machine->by_ring++;
-        if (mark) pace_here(&machine->pace, bytes, machine->in_ns * bytes / 65536);
-        if (mark && !lost) pace_tell(&machine->shared, way, class, pace_cost(machine->out_ns * bytes / 65536, bytes));
+    if (way != PACE_SINGLE) {
+        uint64_t in = way == PACE_RING ? machine->in_ns : machine->past_ns, out = way == PACE_RING ? machine->out_ns : machine->past_ns;
+        machine->by_ring += way == PACE_RING;
+        machine->by_past += way == PACE_PAST;
+        if (mark) pace_here(&machine->pace, way, bytes, in * bytes / 65536);
+        if (mark && !lost) pace_tell(&machine->shared, way, class, pace_cost(out * bytes / 65536, bytes));
     } else {
         machine->by_single++;
         uint32_t cost = machine->refuses ? UINT32_MAX : pace_cost(machine->single_ns * bytes / 65536, bytes);
@@ -38,14 +41,14 @@ static void send_one(struct machine *machine, size_t bytes, bool answered)
 
 static void send_many(struct machine *machine, size_t bytes, bool answered, unsigned count)
 {
-    machine->by_ring = machine->by_single = 0;
+    machine->by_ring = machine->by_past = machine->by_single = 0;
     for (unsigned i = 0; i < count; i++) send_one(machine, bytes, answered);
 }
 
 static void open_machine(struct machine *machine, uint64_t in_ns, uint64_t out_ns, uint64_t single_ns)
 {
-    *machine = (struct machine){.in_ns = in_ns, .out_ns = out_ns, .single_ns = single_ns};
-    pace_init(&machine->pace);
+    *machine = (struct machine){.in_ns = in_ns, .out_ns = out_ns, .single_ns = single_ns, .past_ns = 30000};
+    pace_init(&machine->pace, true);
 }
 
 static void classes(void **state)
@@ -64,7 +67,7 @@ static void ways(void **state)
 {
     (void)state;
     struct machine machine;
-    for (size_t bytes = PACE_LEAST + 1; bytes <= PACE_LEAST << PACE_CLASSES; bytes *= 2) {
+    for (size_t bytes = PACE_SINGLE_LEAST + 1; bytes <= PACE_LEAST << PACE_CLASSES; bytes *= 2) {
         open_machine(&machine, 3000, 3000, 20000);
         send_many(&machine, bytes, true, 100);
         send_many(&machine, bytes, true, 2000);
@@ -79,6 +82,31 @@ static void ways(void **state)
         send_many(&machine, bytes, true, 2000); /* what was learnt of those is still known */
         assert_true(machine.by_ring < 150);
     }
+}
+
+/* By the caches, past them, or not at all; and by nothing else when messages are short. */
+static void past_the_caches(void **state)
+{
+    (void)state;
+    struct machine machine;
+    for (size_t bytes = PACE_LEAST + 1; bytes <= PACE_LEAST << PACE_CLASSES; bytes *= 2) {
+        for (int answered = 0; answered < 2; answered++) {
+            open_machine(&machine, 9000, 20000, 21000);
+            machine.past_ns = 8000;
+            send_many(&machine, bytes, answered, 200);
+            send_many(&machine, bytes, answered, 2000);
+            assert_true(machine.by_past > 1800);
+            if (bytes <= PACE_SINGLE_LEAST) assert_int_equal(machine.by_single, 0);
+            machine.in_ns = machine.out_ns = 3000;
+            send_many(&machine, bytes, answered, 2000);
+            send_many(&machine, bytes, answered, 2000);
+            assert_true(machine.by_ring > 1800);
+        }
+    }
+    pace_init(&machine.pace, false);
+    machine.single_ns = 1;
+    send_many(&machine, 65536, true, 2000);
+    assert_int_equal(machine.by_single, 0);
 }
 
 static void processes_move(void **state)
@@ -135,8 +163,8 @@ static void nonsense(void **state)
             for (int class = 0; class < PACE_CLASSES; class++) atomic_store(&machine.shared.took[way][class], i * 2654435761u);
         machine.pace.spoken = i % 100 < 50;
         enum pace_way way = pace_next(&machine.pace, &machine.shared, PACE_LEAST + 1 + i * 13 % 61440, &mark);
-        assert_true(way == PACE_RING || way == PACE_SINGLE);
-        if (mark && way == PACE_RING) pace_here(&machine.pace, 8000, i);
+        assert_true(way == PACE_RING || way == PACE_PAST || way == PACE_SINGLE);
+        if (mark && way != PACE_SINGLE) pace_here(&machine.pace, way, 8000, i);
         if (i % 7 == 0) pace_copied(&machine.pace, 9000, i);
     }
 }
@@ -144,7 +172,7 @@ static void nonsense(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(classes),      cmocka_unit_test(ways),
+        cmocka_unit_test(classes),      cmocka_unit_test(ways), cmocka_unit_test(past_the_caches),
         cmocka_unit_test(processes_move), cmocka_unit_test(reports_lost),
         cmocka_unit_test(single_copies_refused), cmocka_unit_test(nonsense),
     };
