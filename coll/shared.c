@@ -1,7 +1,6 @@
 /* shared.c - collectives by loads and stores: each rank writes what it gives, all read what they need. Results are
  * combined in rank order, by everyone alike. */
 #include "coll/shared_parts.h"
-#include "runtime/base/copy.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -152,7 +151,7 @@ static int alltoall_part(struct shared *shared, const struct coll_problem *probl
     if (error) return error;
     char *leaves = shared_data(shared, shared->rank, shared->number, all);
     for (size_t i = 0; i < size; i++)
-        if (i != own) memcpy(leaves + i * bytes, input + i * problem->bytes + done, bytes);
+        if (i != own) shared_fill(shared, leaves + i * bytes, input + i * problem->bytes + done, bytes);
     shared_publish(shared);
     bool past = 2 * size * size * problem->bytes > PAST_CACHES_BYTES;
     if (!problem->in_place) take(past, result + own * problem->bytes + done, input + own * problem->bytes + done, bytes);

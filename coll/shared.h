@@ -42,10 +42,12 @@ struct shared_seat {
 #define SHARED_PACE_LEAST ((size_t)8192)
 #define SHARED_PACE_CLASSES 12
 #define SHARED_ROUND 8 /* calls for which the ways are told at once */
+#define SHARED_WAY_BITS 2
+enum shared_way { SHARED_SLOTS, SHARED_COPIES, SHARED_PAST /* slots that are filled past the caches */, SHARED_WAYS };
 struct shared_pace {
-    struct choice choice;        /* rank 0: between slots (0) and single copies (1); costs are ns per 64 KiB */
+    struct choice choice;        /* rank 0: between ways, enum shared_way; costs are ns per 64 KiB */
     uint32_t took[SHARED_ROUND]; /* the calls of this round, on this rank */
-    uint32_t ways;               /* bit i: of call i of the round */
+    uint32_t ways;               /* SHARED_WAY_BITS of each call of the round, the first lowest */
     unsigned calls;
 };
 
@@ -73,6 +75,7 @@ struct shared {
     struct shared_pace pace[COLL_NAMES][SHARED_PACE_CLASSES];
     struct shared_pace *timed; /* the call under way is to be timed for this; or null */
     size_t timed_bytes;
+    bool past; /* slots are filled past the caches */
     uint64_t begun_ns;
     int error;        /* a wait failed: ranks no longer agree on the number, so every later call fails too */
 };
@@ -111,9 +114,9 @@ int shared_bcast_tree(struct shared *shared, const struct coll_problem *problem,
 
 /* shared_copy.c, for long vectors. single_copy, of reduce, allreduce, reduce_scatter(_block), allgather and alltoall: data
  * does not pass through slots, each rank fetches what it needs from the others' buffers with shared->copy. measured, of
- * these, bcast, gather and scatter: the one or the other, whichever was faster of late, with the same results; where there is
- * no single copy, SHARED_DECLINED. In place has to be the same on all ranks. The caller calls shared_measured_end when all is
- * done, by whatever way. */
+ * these, bcast, gather and scatter: the one or the other, whichever was faster of late, with the same results, and of medium sizes
+ * also slots that are filled past the caches; where there is no single copy, SHARED_DECLINED. In place has to be the same on all
+ * ranks. The caller calls shared_measured_end when all is done, by whatever way. */
 int shared_single_copy(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
 int shared_measured(struct shared *shared, const struct coll_problem *problem, const void *sendbuf, void *recvbuf);
 struct shared_pace *shared_pace_of(struct shared *shared, const struct coll_problem *problem);

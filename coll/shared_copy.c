@@ -192,9 +192,14 @@ static int copy_alltoall(struct shared *shared, const struct coll_problem *probl
  * tells all the ways of the calls to come. */
 struct report {
     uint32_t took[SHARED_ROUND];
-    uint32_t ways; /* rank 0: bit i: the way of call i */
+    uint32_t ways; /* rank 0: of the calls to come */
 };
 _Static_assert(sizeof(struct report) <= SHARED_INLINE, "a report is one line");
+_Static_assert(SHARED_ROUND * SHARED_WAY_BITS <= 32, "a round's ways are one word");
+
+/* Up to here slots are also tried past the caches: between cores that share none a line comes faster from memory than out of
+ * the other's. Longer vectors fill the caches anyway, and trials of them are dear. */
+#define PAST_BYTES ((size_t)262144)
 
 static const struct {
     shared_fn slots, copies; /* null: messages */
@@ -230,6 +235,11 @@ struct shared_pace *shared_pace_of(struct shared *shared, const struct coll_prob
     return &shared->pace[problem->name][class < SHARED_PACE_CLASSES ? class : SHARED_PACE_CLASSES - 1];
 }
 
+static unsigned way_of(uint32_t ways, unsigned call)
+{
+    return ways >> call * SHARED_WAY_BITS & ((1u << SHARED_WAY_BITS) - 1);
+}
+
 /* Rank 0, when the others have reported: of each call the slowest rank counts. */
 static int learn(struct shared *shared, struct shared_pace *pace)
 {
@@ -241,32 +251,39 @@ static int learn(struct shared *shared, struct shared_pace *pace)
         for (int call = 0; call < SHARED_ROUND; call++)
             if (report.took[call] > pace->took[call]) pace->took[call] = report.took[call];
     }
-    for (int call = 0; call < SHARED_ROUND; call++) choice_learn(&pace->choice, pace->ways >> call & 1, pace->took[call]);
+    for (unsigned call = 0; call < SHARED_ROUND; call++) choice_learn(&pace->choice, way_of(pace->ways, call), pace->took[call]);
     return NCCLX_SUCCESS;
 }
 
 /* Of a class that was not used yet: what the nearest smaller one has learnt. */
-static void take_after(struct shared_pace *pace, const struct shared_pace *smallest)
+static void take_after(struct shared_pace *pace, const struct shared_pace *smallest, unsigned ways)
 {
     for (const struct shared_pace *from = pace; from-- > smallest;) {
         if (!choice_knows(&from->choice)) continue;
-        choice_init(&pace->choice, choice_best(&from->choice));
+        unsigned best = choice_best(&from->choice);
+        choice_init(&pace->choice, ways, best < ways ? best : SHARED_SLOTS);
         return;
     }
-    choice_init(&pace->choice, 0);
+    choice_init(&pace->choice, ways, SHARED_SLOTS);
 }
 
-static int begin_round(struct shared *shared, struct shared_pace *pace, const struct shared_pace *smallest)
+/* Where ranks take turns on cores they find each other's data in their own caches. */
+static unsigned ways_for(const struct shared *shared, size_t bytes)
+{
+    return bytes <= PAST_BYTES && !shared->rt->job.oversubscribed ? SHARED_WAYS : SHARED_PAST;
+}
+
+static int begin_round(struct shared *shared, struct shared_pace *pace, const struct coll_problem *problem)
 {
     int error = shared_enter(shared);
     if (error) return error;
     struct report report = {.ways = 0};
     memcpy(report.took, pace->took, sizeof report.took);
     if (shared->rank == 0) {
-        if (pace->calls == 1) take_after(pace, smallest);
+        if (pace->calls == 1) take_after(pace, shared->pace[problem->name], ways_for(shared, common_bytes(problem)));
         else error = learn(shared, pace);
         if (error) return error;
-        for (unsigned call = 0; call < SHARED_ROUND; call++) report.ways |= choice_next(&pace->choice) << call;
+        for (unsigned call = 0; call < SHARED_ROUND; call++) report.ways |= choice_next(&pace->choice) << call * SHARED_WAY_BITS;
     }
     memcpy(shared_data(shared, shared->rank, shared->number, sizeof report), &report, sizeof report);
     shared_publish(shared);
@@ -282,6 +299,7 @@ void shared_timed(struct shared *shared)
     struct shared_pace *pace = shared->timed;
     pace->took[(pace->calls - 1) % SHARED_ROUND] = pace_of(base_clock_ns() - shared->begun_ns, shared->timed_bytes);
     shared->timed = NULL;
+    shared->past = false;
 }
 
 /* Where blocks in place arrive, others are on their way out. */
@@ -304,11 +322,12 @@ int shared_measured(struct shared *shared, const struct coll_problem *problem, c
     if (!can_copy(shared, problem)) return forms[problem->name].slots(shared, problem, sendbuf, recvbuf);
     struct shared_pace *pace = shared_pace_of(shared, problem);
     unsigned call = pace->calls++ % SHARED_ROUND;
-    int error = call ? NCCLX_SUCCESS : begin_round(shared, pace, shared->pace[problem->name]); /* the same for all ranks */
+    int error = call ? NCCLX_SUCCESS : begin_round(shared, pace, problem); /* the same for all ranks */
     if (error) return error;
-    bool copies = pace->ways >> call & 1;
+    unsigned way = way_of(pace->ways, call);
+    shared->past = way == SHARED_PAST;
     shared->timed = pace;
     shared->timed_bytes = common_bytes(problem);
     shared->begun_ns = base_clock_ns();
-    return (copies ? shared_single_copy : forms[problem->name].slots)(shared, problem, sendbuf, recvbuf);
+    return (way == SHARED_COPIES ? shared_single_copy : forms[problem->name].slots)(shared, problem, sendbuf, recvbuf);
 }

@@ -3,6 +3,7 @@
 #define COLL_SHARED_PARTS_H
 
 #include "coll/shared.h"
+#include "runtime/base/copy.h"
 
 #include <string.h>
 
@@ -30,12 +31,19 @@ static inline void shared_publish(struct shared *shared)
     atomic_store_explicit(&shared_slot(shared, shared->rank, shared->number)->number, shared->number, memory_order_release);
 }
 
+/* Into a slot. */
+static inline void shared_fill(const struct shared *shared, void *slot, const void *data, size_t bytes)
+{
+    if (__builtin_expect(shared->past, 0)) base_copy_streaming(slot, data, bytes);
+    else memcpy(slot, data, bytes);
+}
+
 /* Enters the next part with `bytes` of data; none: null. */
 static inline int shared_give(struct shared *shared, const void *data, size_t bytes)
 {
     int error = shared_enter(shared);
     if (error) return error;
-    if (bytes) memcpy(shared_data(shared, shared->rank, shared->number, bytes), data, bytes);
+    if (bytes) shared_fill(shared, shared_data(shared, shared->rank, shared->number, bytes), data, bytes);
     shared_publish(shared);
     return NCCLX_SUCCESS;
 }

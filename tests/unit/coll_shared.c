@@ -193,7 +193,7 @@ static void one_call(struct member *member, struct shared *shared, unsigned call
     memset(member->recv, CANARY, 2 * CANARY_BYTES + recv.extent * problem.element_bytes);
     fill(in_recv ? to : from, &c, size, rank, call);
     for (unsigned i = draw(private, 4); i; i--) sched_yield();
-    if (draw(private, 4) == 0) choice_init(&shared_pace_of(shared, &problem)->choice, draw(private, 2)); /* of rank 0's, one or the other */
+    if (draw(private, 4) == 0) choice_init(&shared_pace_of(shared, &problem)->choice, SHARED_WAYS, draw(private, SHARED_WAYS)); /* of rank 0's, any */
     if (c.name == COLL_BARRIER) atomic_fetch_add(&member->team->arrivals, 1);
     int error = run(shared, &problem, from, to);
     shared_measured_end(shared);
