@@ -11,8 +11,12 @@
 /* Packets, and their bytes, of one system call. */
 #define MANY 64
 #define MANY_BYTES ((size_t)131072)
-/* Read at a time before it is known what it is. More is copied twice; of less, small packets take more system calls. */
-#define READ_AHEAD ((size_t)16384)
+/* Payloads up to this are copied to the others; of many, not to fill the caches. */
+#define JOIN_ONE ((size_t)4096)
+#define JOIN_MANY ((size_t)256)
+/* Read at a time before it is known what it is: 16 KiB and what precedes them. More is copied twice; of less, small packets take more
+ * system calls. */
+#define READ_AHEAD ((size_t)17408)
 
 /* Words of packets travel in the packet; data that fits, too. What follows is counted in `pass`, which is free on a
  * socket, beside what has come from the other side. */
@@ -79,31 +83,58 @@ static void keep_all(struct tcp_channel *channel, const struct iovec *piece, int
     tcp_watch(channel);
 }
 
-/* The pieces of one packet: its header, and its payload where that is. Returns how many, at most 3. */
-static int lay_out(struct tcp_channel *channel, struct pml_packet *header, const struct pml_packet *packet,
-                   const struct pml_payload *payload, struct iovec *piece)
+/* What one call sends. The kernel takes longer to gather pieces than a copy of what is small takes. */
+struct gather {
+    struct iovec *piece;
+    int pieces;
+    char *at;    /* free memory, behind the last piece unless that is the program's */
+    size_t join; /* payloads up to this are copied */
+};
+
+static void append(struct gather *gather, const void *from, size_t bytes)
 {
-    size_t bytes = payload->first_bytes + payload->second_bytes, behind = 0;
-    int pieces = 0;
-    memcpy((void *)header, (const void *)packet, HEADER);
-    piece[pieces++] = (struct iovec){.iov_base = header, .iov_len = HEADER};
-    bool fits = bytes <= PACKET_INLINE_MAX && (packet->kind == PROTOCOL_EAGER || packet->kind == PROTOCOL_ACTIVE);
-    if (bytes && fits) {
-        header->inline_bytes = (uint8_t)bytes;
-        if (payload->first_bytes) memcpy(header->u.data, payload->first, payload->first_bytes);
-        if (payload->second_bytes) memcpy(header->u.data + payload->first_bytes, payload->second, payload->second_bytes);
-    } else if (bytes) {
-        header->inline_bytes = PACKET_HAS_PAYLOAD;
-        behind = bytes;
-        if (payload->first_bytes)
-            piece[pieces++] =
-                (struct iovec){.iov_base = (void *)(uintptr_t)payload->first, .iov_len = payload->first_bytes};
-        if (payload->second_bytes)
-            piece[pieces++] =
-                (struct iovec){.iov_base = (void *)(uintptr_t)payload->second, .iov_len = payload->second_bytes};
-    }
-    set_pass(channel, header, behind);
-    return pieces;
+    struct iovec *last = gather->pieces ? &gather->piece[gather->pieces - 1] : NULL;
+    memcpy(gather->at, from, bytes);
+    if (last && (char *)last->iov_base + last->iov_len == gather->at) last->iov_len += bytes;
+    else gather->piece[gather->pieces++] = (struct iovec){.iov_base = gather->at, .iov_len = bytes};
+    gather->at += bytes;
+}
+
+static void append_payload(struct gather *gather, const void *from, size_t bytes)
+{
+    if (!bytes) return;
+    if (bytes <= gather->join) append(gather, from, bytes);
+    else gather->piece[gather->pieces++] = (struct iovec){.iov_base = (void *)(uintptr_t)from, .iov_len = bytes};
+}
+
+/* Does the payload travel in the packet? */
+static bool fits(const struct pml_packet *packet, size_t bytes)
+{
+    return bytes <= PACKET_INLINE_MAX && (packet->kind == PROTOCOL_EAGER || packet->kind == PROTOCOL_ACTIVE);
+}
+
+static size_t wire_bytes(const struct pml_packet *packet, const struct pml_payload *payload)
+{
+    size_t bytes = payload->first_bytes + payload->second_bytes;
+    return HEADER + (fits(packet, bytes) ? 0 : bytes);
+}
+
+/* One packet: its header, and its payload; 3 pieces at most. */
+static void lay_out(struct tcp_channel *channel, const struct pml_packet *packet, const struct pml_payload *payload,
+                    struct gather *gather)
+{
+    struct pml_packet header;
+    size_t bytes = payload->first_bytes + payload->second_bytes;
+    bool inside = fits(packet, bytes);
+    memcpy((void *)&header, (const void *)packet, HEADER);
+    if (bytes) header.inline_bytes = inside ? (uint8_t)bytes : PACKET_HAS_PAYLOAD;
+    if (inside && payload->first_bytes) memcpy(header.u.data, payload->first, payload->first_bytes);
+    if (inside && payload->second_bytes) memcpy(header.u.data + payload->first_bytes, payload->second, payload->second_bytes);
+    set_pass(channel, &header, inside ? 0 : bytes);
+    append(gather, &header, HEADER);
+    if (inside) return;
+    append_payload(gather, payload->first, payload->first_bytes);
+    append_payload(gather, payload->second, payload->second_bytes);
 }
 
 /* There is a connection, with nothing in the way of what comes next. */
@@ -132,31 +163,32 @@ static bool send_pieces(struct tcp_channel *channel, struct iovec *piece, int pi
 
 bool tcp_send(struct tcp_channel *channel, const struct pml_packet *packet, const struct pml_payload *payload)
 {
-    struct pml_packet header;
+    char memory[HEADER + 2 * JOIN_ONE];
     struct iovec piece[3];
+    struct gather gather = {.piece = piece, .at = memory, .join = JOIN_ONE};
     if (unlikely(channel->said_bye)) return true; /* nobody needs it any more */
     if (!is_clear(channel)) return false;
-    int pieces = lay_out(channel, &header, packet, payload, piece);
-    if (unlikely(!keep_room(&channel->keep, HEADER + follows(&header)))) return false; /* until the peer acknowledges some */
-    return send_pieces(channel, piece, pieces);
+    if (unlikely(!keep_room(&channel->keep, wire_bytes(packet, payload)))) return false; /* until the peer acknowledges some */
+    lay_out(channel, packet, payload, &gather);
+    return send_pieces(channel, piece, gather.pieces);
 }
 
 int tcp_send_many(struct tcp_channel *channel, const struct pml_post *post)
 {
-    struct pml_packet header[MANY];
+    char memory[MANY * (HEADER + 2 * JOIN_MANY)];
     struct iovec piece[3 * MANY];
-    int pieces = 0, posts = 0;
+    struct gather gather = {.piece = piece, .at = memory, .join = JOIN_MANY};
+    int posts = 0;
     size_t total = 0;
     if (unlikely(channel->said_bye)) return 1;
     if (!is_clear(channel)) return 0;
     for (; post && posts < MANY; post = post->next, posts++) {
-        int more = lay_out(channel, &header[posts], &post->packet, &post->payload, &piece[pieces]);
-        size_t bytes = HEADER + follows(&header[posts]);
+        size_t bytes = wire_bytes(&post->packet, &post->payload);
         if ((posts && total + bytes > MANY_BYTES) || !keep_room(&channel->keep, total + bytes)) break;
-        pieces += more;
+        lay_out(channel, &post->packet, &post->payload, &gather);
         total += bytes;
     }
-    return posts && send_pieces(channel, piece, pieces) ? posts : 0;
+    return posts && send_pieces(channel, piece, gather.pieces) ? posts : 0;
 }
 
 bool tcp_say(struct tcp_channel *channel, enum tcp_own kind, uint64_t name)
