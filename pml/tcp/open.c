@@ -34,6 +34,7 @@ void tcp_socket_close(struct tcp_channel *channel)
     channel->fd = -1;
     channel->watched = 0;
     if (tcp->hot == channel) tcp->hot = NULL;
+    if (tcp->alone == channel) tcp->alone = NULL;
 }
 
 void tcp_retry_not(struct tcp_channel *channel)

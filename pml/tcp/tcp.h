@@ -92,7 +92,7 @@ struct tcp_channel {
     uint64_t come, told;         /* bytes from the peer, and so many as it knows */
     unsigned untold;             /* packets among these */
     bool pending;                /* something waits for room in the socket, or for a socket */
-    uint32_t watched;            /* what epoll looks for; 0: not told yet */
+    uint32_t watched;            /* what epoll looks for; 0: not in its set */
     struct tcp_lanes *lanes; /* null: none was ever used */
     uint64_t to_ring;        /* lanes of ours with something to send */
 };
@@ -107,6 +107,8 @@ struct tcp {
     } call;
     struct tcp_channel *first; /* all of them */
     struct tcp_channel *hot;   /* something came from it last; and from these */
+    unsigned hot_finds;        /* looks at it that found something since then */
+    struct tcp_channel *alone; /* hot, and its socket is not in the epoll set; null: all are */
     struct tcp_out *hot_out;
     struct tcp_in *hot_in;
     unsigned idle_out, idle_in; /* looks at them that found nothing */
@@ -137,7 +139,7 @@ void tcp_broke(struct tcp_channel *channel, const char *why);
 void tcp_pending(struct tcp_channel *channel);
 void tcp_watch(struct tcp_channel *channel);
 /* Sleeps until something comes, for `ns` at most; whether it did. Without the rank's lock. */
-bool tcp_block(const struct tcp *tcp, uint64_t ns);
+bool tcp_block(struct tcp *tcp, uint64_t ns);
 /* Ends that sleep, or the next one. By any thread. */
 void tcp_wake(const struct tcp *tcp);
 /* The next poll looks at all sockets. */

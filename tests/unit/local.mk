@@ -119,6 +119,11 @@ tests_unit_tcp_room_SOURCES = tests/unit/tcp_room.c $(TCP_WORLD)
 tests_unit_tcp_room_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_tcp_room_LDADD = $(UNIT_LIBS)
 
+unit_tests += tests/unit/tcp_watch
+tests_unit_tcp_watch_SOURCES = tests/unit/tcp_watch.c $(TCP_WORLD)
+tests_unit_tcp_watch_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_tcp_watch_LDADD = $(UNIT_LIBS)
+
 unit_tests += tests/unit/pml_threads
 tests_unit_pml_threads_SOURCES = tests/unit/pml_threads.c tests/unit/pml_world.c tests/unit/pml_world.h
 tests_unit_pml_threads_CFLAGS = $(UNIT_CFLAGS)
