@@ -69,9 +69,7 @@ int bootstrap_segment_offer(struct bootstrap *boot)
 
 void bootstrap_segment_release(struct bootstrap *boot)
 {
-    if (boot->segment < 0) return;
-    base_process_disown_fd(boot->segment);
-    close(boot->segment);
+    base_process_close(boot->segment);
     boot->segment = -1;
 }
 

@@ -65,10 +65,7 @@ static void block_release(struct pml_memory *block, bool keep_pages)
         /* Peers may still map the file, for a moment or by mistake: they keep it, but not its pages. */
         if (!keep_pages) (void)fallocate(block->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)block->bytes);
     }
-    if (block->fd >= 0) {
-        base_process_disown_fd(block->fd);
-        close(block->fd);
-    }
+    base_process_close(block->fd);
     base_free(AREA_SHM, block);
 }
 

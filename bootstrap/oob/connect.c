@@ -193,7 +193,7 @@ static int open_socket(struct oob *oob, struct search *search)
     struct sockaddr_storage storage;
     socklen_t length = address_to_system(&line->address, &storage);
     do {
-        line->fd = socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        line->fd = endpoint_own(socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     } while (line->fd < 0 && (errno == EMFILE || errno == ENFILE) && listen_make_room(oob));
     oob->was_short = oob->was_short || (line->fd < 0 && (errno == EMFILE || errno == ENFILE));
     if (line->fd < 0) return errno;
@@ -342,7 +342,7 @@ void oob_cancel(struct oob *oob, uint64_t id)
     for (size_t i = 0; i < oob->event_count; i++) { /* it has ended, and nobody has asked yet */
         struct oob_event *event = &oob->events[(oob->event_first + i) % oob->event_room];
         if (event->id != id || event->kind == OOB_WANT_KEY || event->kind == OOB_ACCEPTED) continue;
-        if (event->fd >= 0) close(event->fd);
+        base_process_close(event->fd);
         oob_wipe(event, sizeof *event);
         for (; i + 1 < oob->event_count; i++)
             oob->events[(oob->event_first + i) % oob->event_room] =

@@ -137,6 +137,14 @@ static int set_options(struct oob *oob, const struct oob_options *options)
     return NCCLX_SUCCESS;
 }
 
+int endpoint_own(int fd)
+{
+    if (fd < 0 || !base_process_own_fd(fd)) return fd;
+    close(fd);
+    errno = ENOMEM;
+    return -1;
+}
+
 static int open_endpoint(struct oob *oob)
 {
     size_t strangers = oob->options.strangers;
@@ -145,7 +153,7 @@ static int open_endpoint(struct oob *oob)
     if (!oob->guest_list || !oob->guest_lines)
         return base_error(NCCLX_ERR_NO_MEM, "memory is short for sockets between hosts");
     guests_init(&oob->guests, oob->guest_list, strangers);
-    oob->epoll = epoll_create1(EPOLL_CLOEXEC);
+    oob->epoll = endpoint_own(epoll_create1(EPOLL_CLOEXEC));
     oob->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (oob->epoll < 0 || oob->spare < 0)
         return base_error(NCCLX_ERR_LIMIT, "descriptors for sockets between hosts: %s", strerror(errno));
@@ -182,10 +190,9 @@ void oob_destroy(struct oob *oob)
     if (!oob) return;
     while (oob->searches) search_end(oob, oob->searches);
     listen_close(oob);
-    while (oob_next(oob, &event))
-        if (event.fd >= 0) close(event.fd);
+    while (oob_next(oob, &event)) base_process_close(event.fd);
     oob_wipe(&event, sizeof event);
-    if (oob->epoll >= 0) close(oob->epoll);
+    base_process_close(oob->epoll);
     if (oob->spare >= 0) close(oob->spare);
     base_free(AREA_BOOTSTRAP, oob->events);
     base_free(AREA_BOOTSTRAP, oob->items);

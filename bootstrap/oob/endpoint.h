@@ -104,6 +104,9 @@ struct item *endpoint_item(struct oob *oob, uint64_t id);
 void endpoint_remove_item(struct oob *oob, uint64_t id);
 /* Null: memory is short. Zeroed, with fd -1. */
 struct oob_event *endpoint_add_event(struct oob *oob, enum oob_event_kind kind);
+/* Takes a descriptor that has just been made, which no forked child holds from now on. -1 with errno: there is none, or memory is
+ * short. */
+int endpoint_own(int fd);
 bool endpoint_watch(struct oob *oob, int fd, uint64_t id, uint32_t events, bool again);
 
 /* ---- line.c ---- */

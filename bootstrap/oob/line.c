@@ -3,6 +3,8 @@
 
 #include "bootstrap/oob/endpoint.h"
 
+#include "runtime/base/base.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -21,7 +23,7 @@ void line_options(int fd)
 
 void line_close(struct line *line)
 {
-    if (line->fd >= 0) close(line->fd); /* leaves the epoll set with it */
+    base_process_close(line->fd); /* leaves the epoll set with it */
     line->fd = -1;
     shake_end(&line->shake);
 }

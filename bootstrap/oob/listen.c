@@ -150,7 +150,7 @@ static void admit(struct oob *oob, int fd, const struct sockaddr_storage *from)
     if (!guest || !guest->id || !endpoint_watch(oob, fd, guest->id, EPOLLIN, false)) {
         if (guest) endpoint_remove_item(oob, guest->id);
         base_free(AREA_BOOTSTRAP, guest);
-        close(fd); /* it will come again */
+        base_process_close(fd); /* it will come again */
         return;
     }
     guest->line.fd = fd;
@@ -223,7 +223,7 @@ void listen_ready(struct oob *oob, struct listener *listener)
             pause_listening(oob, room_at);
             return;
         }
-        int fd = accept4(listener->fd, (struct sockaddr *)&from, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd = endpoint_own(accept4(listener->fd, (struct sockaddr *)&from, &length, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (fd >= 0)
             admit(oob, fd, &from);
         else if (!accept_failed(oob, listener, errno))
@@ -259,13 +259,13 @@ static int open_port(const struct oob_address *address, bool both)
 {
     struct sockaddr_storage storage;
     socklen_t length = address_to_system(address, &storage);
-    int on = 1, only = !both, fd = socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int on = 1, only = !both, fd = endpoint_own(socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (fd < 0) return -1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on); /* ended connections do not keep the port */
     if (address->family == 6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only);
     if (!bind(fd, (struct sockaddr *)&storage, length) && !listen(fd, BACKLOG)) return fd;
     int error = errno;
-    close(fd);
+    base_process_close(fd);
     errno = error;
     return -1;
 }
@@ -301,7 +301,7 @@ static int add_listener(struct oob *oob, const struct oob_address *address, bool
         !endpoint_watch(oob, listener->fd, listener->id, EPOLLIN, false)) {
         int error = listener->id ? errno : ENOMEM;
         endpoint_remove_item(oob, listener->id);
-        close(listener->fd);
+        base_process_close(listener->fd);
         return error;
     }
     address_from_system((struct sockaddr *)&storage, &bound);
@@ -349,7 +349,7 @@ void listen_close(struct oob *oob)
 {
     for (size_t i = 0; i < oob->listener_count; i++) {
         endpoint_remove_item(oob, oob->listeners[i].id);
-        close(oob->listeners[i].fd);
+        base_process_close(oob->listeners[i].fd);
     }
     oob->listener_count = 0;
     for (size_t i = 0; oob->guest_lines && i < oob->guests.limit; i++)

@@ -158,7 +158,7 @@ struct oob_event {
     uint64_t id;
     uint32_t peer;
     uint64_t tag;
-    int fd;                     /* the user's from now on */
+    int fd;                     /* the user's from now on, but no forked child's (base/process.h) */
     struct oob_address address; /* of the other end */
     struct oob_keys keys;
     int code;

@@ -117,10 +117,7 @@ void shm_segment_close(struct shm_segment *segment)
         base_process_disown_mapping(segment->base);
         munmap(segment->base, segment->bytes);
     }
-    if (segment->fd >= 0) {
-        base_process_disown_fd(segment->fd);
-        close(segment->fd);
-    }
+    base_process_close(segment->fd);
     segment->base = NULL;
     segment->fd = -1;
 }

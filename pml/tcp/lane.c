@@ -29,7 +29,7 @@ void tcp_lane_accepted(struct tcp_channel *channel, uint64_t tag, int fd)
 {
     uint64_t index = (tag & ~TCP_TAG_LANE) >> 32;
     if (index >= DQPLB_MAX_LANES || channel->lost)
-        close(fd);
+        base_process_close(fd);
     else
         tcp_in_accept(channel, (unsigned)index, (uint32_t)tag, fd);
 }

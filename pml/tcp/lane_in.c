@@ -35,7 +35,7 @@ void tcp_in_accept(struct tcp_channel *channel, unsigned index, uint32_t life, i
     struct tcp_in *lane = make(channel, index);
     bool used = lane && lane->life == life && has_carried(lane);
     if (!lane || used || !lanes_accept(connection, index, life)) {
-        close(fd);
+        base_process_close(fd);
         return;
     }
     tcp_in_fence(connection, index);
@@ -59,7 +59,7 @@ void tcp_in_fence(struct pml_connection *connection, unsigned index)
     struct tcp *tcp = connection->pml->tcp;
     struct tcp_in *lane = channel->lanes ? channel->lanes->in[index] : NULL;
     if (!lane) return;
-    if (lane->fd >= 0) close(lane->fd);
+    tcp_close(tcp, lane->fd);
     lane->fd = -1;
     if (tcp->hot_in == lane) tcp->hot_in = NULL;
 }

@@ -97,7 +97,7 @@ void tcp_out_close(struct pml_connection *connection, unsigned index)
     if (!lane) return;
     if (lane->attempt) oob_cancel(tcp->oob, lane->attempt);
     lane->attempt = 0;
-    if (lane->fd >= 0) close(lane->fd);
+    tcp_close(tcp, lane->fd);
     lane->fd = -1;
     give_pipe(lane);
     lane->head = lane->tail;

@@ -30,7 +30,7 @@ void tcp_socket_close(struct tcp_channel *channel)
     struct tcp *tcp = channel->connection->pml->tcp;
     if (channel->attempt) oob_cancel(tcp->oob, channel->attempt);
     channel->attempt = 0;
-    if (channel->fd >= 0) close(channel->fd); /* which takes it out of the epoll set, too */
+    tcp_close(tcp, channel->fd);
     channel->fd = -1;
     channel->watched = 0;
     if (tcp->hot == channel) tcp->hot = NULL;
@@ -194,7 +194,7 @@ static void accepted(struct tcp *tcp, const struct oob_event *event)
     bool talked = channel && meet_talks(&channel->meet);
     if (!channel || channel->lost || event->tag > UINT32_MAX || !tcp_room_to_accept(channel) ||
         meet_accepted(&channel->meet, (uint32_t)event->tag) == MEET_DROP) {
-        close(event->fd);
+        base_process_close(event->fd);
         return;
     }
     channel->broken = channel->broken || talked;
@@ -207,12 +207,12 @@ static void connected(struct tcp *tcp, const struct oob_event *event)
 {
     struct tcp_channel *channel = tcp_channel_of(tcp, (int)event->peer);
     if (channel && event->tag & TCP_TAG_LANE) {
-        if (!tcp_lane_connected(channel, event->id, event->fd)) close(event->fd);
+        if (!tcp_lane_connected(channel, event->id, event->fd)) base_process_close(event->fd);
         return;
     }
     if (channel && channel->attempt == event->id) channel->attempt = 0;
     if (!channel || channel->lost || event->tag != channel->meet.attempt || meet_connected(&channel->meet) == MEET_DROP) {
-        close(event->fd);
+        base_process_close(event->fd);
         return;
     }
     greet(channel, event->fd);

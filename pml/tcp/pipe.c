@@ -3,6 +3,8 @@
 
 #include "pml/tcp/pipe.h"
 
+#include "runtime/base/base.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -22,8 +24,8 @@ void tcp_pipes_init(struct tcp_pipes *pipes)
 
 static void close_both(struct tcp_pipe *pipe)
 {
-    if (pipe->in >= 0) close(pipe->in);
-    if (pipe->out >= 0) close(pipe->out);
+    base_process_close(pipe->in);
+    base_process_close(pipe->out);
     pipe->in = pipe->out = -1;
     pipe->held = 0;
 }
@@ -41,7 +43,8 @@ static bool make(struct tcp_pipe *pipe)
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK)) return false;
     pipe->out = ends[0];
     pipe->in = ends[1];
-    if (fcntl(pipe->in, F_SETPIPE_SZ, PIPE_BYTES) >= 0) return true;
+    bool owned = !base_process_own_fd(pipe->in) && !base_process_own_fd(pipe->out);
+    if (owned && fcntl(pipe->in, F_SETPIPE_SZ, PIPE_BYTES) >= 0) return true;
     close_both(pipe);
     return false;
 }

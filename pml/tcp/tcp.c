@@ -64,6 +64,19 @@ static void watch_all(struct tcp *tcp)
     if (channel) tcp_watch(channel);
 }
 
+/* A child that was just forked may hold the socket a moment longer, which then stays in the set. */
+void tcp_close(struct tcp *tcp, int fd)
+{
+    if (fd < 0) return;
+    (void)epoll_ctl(tcp->epoll, EPOLL_CTL_DEL, fd, NULL);
+    base_process_close(fd);
+}
+
+static bool is_there(int fd)
+{
+    return fd >= 0 && !base_process_own_fd(fd);
+}
+
 /* Beside connections: what is not one yet, and calls of other threads. */
 static bool begin_watching(struct tcp *tcp)
 {
@@ -71,7 +84,7 @@ static bool begin_watching(struct tcp *tcp)
     tcp->call.kind = TCP_CALL;
     tcp->call.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     tcp->epoll = epoll_create1(EPOLL_CLOEXEC);
-    return tcp->epoll >= 0 && tcp->call.fd >= 0 && !epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, oob_fd(tcp->oob), &strangers) &&
+    return is_there(tcp->epoll) && is_there(tcp->call.fd) && !epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, oob_fd(tcp->oob), &strangers) &&
            !epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, tcp->call.fd, &calls);
 }
 
@@ -192,7 +205,7 @@ void tcp_stop(struct pml *pml)
     say_bye(tcp);
     for (struct tcp_channel *channel; (channel = tcp->first);) {
         tcp->first = channel->next;
-        if (channel->fd >= 0) close(channel->fd);
+        tcp_close(tcp, channel->fd);
         tcp_lanes_free(channel);
         bootstrap_fetch_leave(channel->fetch);
         base_free(AREA_TCP, channel->card);
@@ -201,8 +214,8 @@ void tcp_stop(struct pml *pml)
         base_free(AREA_TCP, channel);
     }
     if (tcp->oob) oob_destroy(tcp->oob);
-    if (tcp->epoll >= 0) close(tcp->epoll);
-    if (tcp->call.fd >= 0) close(tcp->call.fd);
+    base_process_close(tcp->epoll);
+    base_process_close(tcp->call.fd);
     tcp_pipes_release(&tcp->pipes);
     base_free(AREA_TCP, tcp);
     pml->tcp = NULL;

@@ -138,6 +138,8 @@ void tcp_broke(struct tcp_channel *channel, const char *why);
 /* Something waits to be sent, or does not. */
 void tcp_pending(struct tcp_channel *channel);
 void tcp_watch(struct tcp_channel *channel);
+/* A socket that is watched; -1: none. */
+void tcp_close(struct tcp *tcp, int fd);
 /* Sleeps until something comes, for `ns` at most; whether it did. Without the rank's lock. */
 bool tcp_block(struct tcp *tcp, uint64_t ns);
 /* Ends that sleep, or the next one. By any thread. */

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct base_owned;
 struct bootstrap;
@@ -18,7 +19,9 @@ struct ncclx_process {
     atomic_int state;      /* enum base_process_state */
     atomic_bool forked;    /* true in a forked child */
     struct bootstrap *client; /* connected by a start that failed later; the next one goes on with it */
-    struct base_owned *owned; /* what a forked child must not keep, under owned_lock */
+    struct base_owned *owned; /* mappings that a forked child must not keep, under owned_lock */
+    uint64_t *owned_fds;      /* and descriptors: a bit each */
+    size_t owned_words;
     pthread_mutex_t owned_lock;
 };
 
@@ -28,7 +31,8 @@ extern struct ncclx_process ncclx_process;
 int base_process_init(void);
 /* Descriptors and mappings that a forked child must not hold: the child's fork handler closes and unmaps them. */
 int base_process_own_fd(int fd);
-void base_process_disown_fd(int fd);
+/* Closes it, owned or not: no child that is forked at that moment keeps it. */
+void base_process_close(int fd);
 int base_process_own_mapping(void *start, size_t bytes);
 void base_process_disown_mapping(void *start);
 

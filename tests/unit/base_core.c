@@ -422,12 +422,12 @@ static void agent_polls_while_the_program_computes(void **state)
 
 /* ---- Fork --------------------------------------------------------------------------------------------------------------- */
 
-static int in_child(int fd, int kept, int disowned, const char *mapping, size_t bytes)
+static int in_child(int fd, int high, int kept, int again, const char *mapping, size_t bytes)
 {
     unsigned char resident;
     if (!atomic_load(&ncclx_process.forked)) return 1;
-    if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) return 2;
-    if (fcntl(kept, F_GETFD) < 0 || fcntl(disowned, F_GETFD) < 0) return 3;
+    if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF || fcntl(high, F_GETFD) >= 0 || errno != EBADF) return 2;
+    if (fcntl(kept, F_GETFD) < 0 || fcntl(again, F_GETFD) < 0) return 3;
     if (mincore((void *)(uintptr_t)mapping, bytes, &resident) == 0 || errno != ENOMEM) return 4;
     base_log(AREA_BASE, LOG_DEBUG, "does not hang");
     return 0;
@@ -436,30 +436,35 @@ static int in_child(int fd, int kept, int disowned, const char *mapping, size_t 
 static void forked_child_holds_nothing(void **state)
 {
     size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
-    int status, fd = open("/dev/null", O_RDONLY), kept = open("/dev/null", O_RDONLY), disowned = open("/dev/null", O_RDONLY);
+    int status, fd = open("/dev/null", O_RDONLY), kept = open("/dev/null", O_RDONLY), closed = open("/dev/null", O_RDONLY);
+    int high = fcntl(fd, F_DUPFD, 200);
     char *mapping = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     (void)state;
     assert_int_equal(base_process_init(), NCCLX_SUCCESS);
     assert_int_equal(base_process_init(), NCCLX_SUCCESS);
-    assert_int_equal(base_process_own_fd(disowned), NCCLX_SUCCESS);
+    assert_int_equal(base_process_own_fd(closed), NCCLX_SUCCESS);
+    assert_int_equal(base_process_own_fd(high), NCCLX_SUCCESS);
     assert_int_equal(base_process_own_fd(fd), NCCLX_SUCCESS);
     assert_int_equal(base_process_own_mapping(mapping, bytes), NCCLX_SUCCESS);
-    base_process_disown_fd(disowned);
-    base_process_disown_fd(12345); /* never owned */
+    base_process_close(closed);
+    base_process_close(12345); /* never owned, nor open */
+    base_process_close(-1);
+    int again = open("/dev/null", O_RDONLY); /* the number is somebody else's now */
+    assert_int_equal(again, closed);
     pid_t child = fork();
     assert_true(child >= 0);
-    if (child == 0) _exit(in_child(fd, kept, disowned, mapping, bytes));
+    if (child == 0) _exit(in_child(fd, high, kept, again, mapping, bytes));
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     assert_false(atomic_load(&ncclx_process.forked)); /* the parent is as before */
     mapping[0] = 1;
     assert_true(fcntl(fd, F_GETFD) >= 0);
-    base_process_disown_fd(fd);
     base_process_disown_mapping(mapping);
     munmap(mapping, bytes);
-    close(fd);
+    base_process_close(fd);
+    base_process_close(high);
     close(kept);
-    close(disowned);
+    close(again);
 }
 
 /* From and to any place of a line, and nothing beside it. */
