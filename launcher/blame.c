@@ -22,8 +22,14 @@ void blame_take(struct blame *blame, enum blame_kind kind, int status, const cha
     if (!first && !better) return;
     blame->status = status;
     blame->kind = kind;
-    blame->tell_at = kind == BLAME_FOLLOWER ? now + BLAME_WAIT_NS : now;
+    blame->tell_at = kind != BLAME_FOLLOWER ? now : blame->death_comes ? UINT64_MAX : now + BLAME_WAIT_NS;
     snprintf(blame->text, sizeof blame->text, "%s", text ? text : "");
+}
+
+void blame_expect(struct blame *blame)
+{
+    blame->death_comes = true;
+    if (blame->kind == BLAME_FOLLOWER) blame->tell_at = UINT64_MAX;
 }
 
 const char *blame_tell(struct blame *blame, bool job_has_ended, uint64_t now)

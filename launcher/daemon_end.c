@@ -78,12 +78,22 @@ static void on_end_timer(evutil_socket_t fd, short what, void *arg)
         kill_all(daemon);
 }
 
-/* Who dies already does not die of what is told to the ranks now. */
+/* Who dies already does not die of what is told to the ranks now, and may be why the others have failed: on a busy machine long
+ * before it can be reaped. */
 static void note_dying(struct daemon *daemon)
 {
-    for (struct daemon_job *job = daemon->jobs; job; job = job->next)
-        for (int i = 0; i < job->rank_count; i++)
-            if (job->ranks[i].running) job->ranks[i].was_dying = process_is_dying(job->ranks[i].pid);
+    struct frame_writer writer;
+    bool before_time = false;
+    for (struct daemon_job *job = daemon->jobs; job; job = job->next) {
+        for (int i = 0; i < job->rank_count; i++) {
+            struct daemon_rank *rank = &job->ranks[i];
+            rank->was_dying = rank->running && process_is_dying(rank->pid);
+            before_time = before_time || (rank->was_dying && !server_left(daemon->server, daemon_number(rank)));
+        }
+    }
+    if (!before_time) return;
+    frame_begin(&writer, MESSAGE_DYING);
+    daemon_send(daemon, &writer);
 }
 
 void daemon_end(struct daemon *daemon, bool at_once)

@@ -177,6 +177,7 @@ static int on_report(struct daemon *daemon, const struct frame *frame)
     case MESSAGE_OUTPUT:
     case MESSAGE_EXITED:
     case MESSAGE_ABORTED:
+    case MESSAGE_DYING:
     case MESSAGE_SPAWN:
     case MESSAGE_REFUSED:
     case MESSAGE_TROUBLE:

@@ -173,6 +173,9 @@ int front_take_frame(void *arg, int link, const struct frame *frame)
         return on_exited(front, frame);
     case MESSAGE_ABORTED:
         return on_aborted(front, frame);
+    case MESSAGE_DYING:
+        blame_expect(&front->blame);
+        return frame->bytes ? message_malformed(frame) : NCCLX_SUCCESS;
     case MESSAGE_SPAWN:
         return front_spawn(front, frame);
     case MESSAGE_INPUT_WANTED:

@@ -22,6 +22,7 @@ enum message_type {
     MESSAGE_INPUT_WANTED, /* u8: every reader has taken what was sent; 0: there was none */
     MESSAGE_NODE,         /* struct message_node: not sent by itself, but as the tree's description of a node */
     MESSAGE_SPAWN,        /* struct spawn_request: a rank wants another job */
+    MESSAGE_DYING,        /* nothing: a rank is past all help, and how it ended will be reported */
     /* from ncclxrun */
     MESSAGE_LAUNCH = 65,  /* struct message_launch */
     MESSAGE_SIGNAL,       /* u32 signal for every rank */

@@ -15,6 +15,14 @@ for how in connecting connected receiving sending signal fence collective; do
     like "$how: the launcher names it, too" 'rank 1 .*(killed|signal)' "$err"
 done
 
+# On a busy machine rank 0 may end of the closed connection long before the one that was killed is gone. Here a child of rank 1 sees to
+# that, which holds none of its sockets.
+hour=$(awk '{ print $1 + 2 }' /proc/uptime)
+runs "rank 1 is killed, and the launcher sees that last" 137 ncclxrun -n 2 --kill-grace 8 "$mp/death" collective "$hour" late
+like "the call that waits names it" '^NCCLX_ERR_PROC_FAILED.*rank 1 is lost' "$out"
+like "in time, though a child of it lives on" 'after 1?[0-9]{1,3} ms' "$out"
+like "and so does the launcher" '^ncclxrun: rank 1 [^;]* was killed by signal 9' "$err"
+
 # Its parent goes on, so that the launcher does not know: the receive has to find out by itself.
 hour=$(awk '{ print $1 + 2 }' /proc/uptime)
 runs "rank 1 is killed, whom rank 0 has no connection to, and the launcher does not see it" 3 \

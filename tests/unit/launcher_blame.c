@@ -80,6 +80,31 @@ static void test_a_follower_alone_is_told_after_a_while(void **state)
     assert_int_equal(blame.status, 99);
 }
 
+static void test_a_follower_waits_for_a_death_that_is_known_to_come(void **state)
+{
+    (void)state;
+    struct blame blame;
+    for (int before = 0; before < 2; before++) { /* the word of the death may come first, or the follower's */
+        blame_open(&blame);
+        if (before) blame_expect(&blame);
+        blame_take(&blame, BLAME_FOLLOWER, 3, "exited", 5);
+        if (!before) blame_expect(&blame);
+        assert_int_equal(blame_deadline(&blame), UINT64_MAX);
+        expect(&blame, false, 60 * SECOND, NULL);
+        blame_take(&blame, BLAME_ORIGIN, 137, "killed", 60 * SECOND);
+        expect(&blame, false, 60 * SECOND, "killed");
+        assert_int_equal(blame.status, 137);
+    }
+    blame_open(&blame);
+    blame_take(&blame, BLAME_FOLLOWER, 3, "exited", 5);
+    blame_expect(&blame);
+    expect(&blame, true, 60 * SECOND, "exited"); /* it was not this one's cause */
+    blame_open(&blame);
+    blame_take(&blame, BLAME_ORIGIN, 137, "killed", 5);
+    blame_expect(&blame);
+    expect(&blame, false, 5, "killed");
+}
+
 static void test_a_follower_is_told_when_the_job_has_ended(void **state)
 {
     (void)state;
@@ -106,6 +131,7 @@ int main(void)
         cmocka_unit_test(test_an_origin_is_told_at_once_and_stands),
         cmocka_unit_test(test_a_follower_waits_for_its_origin),
         cmocka_unit_test(test_a_follower_alone_is_told_after_a_while),
+        cmocka_unit_test(test_a_follower_waits_for_a_death_that_is_known_to_come),
         cmocka_unit_test(test_a_follower_is_told_when_the_job_has_ended),
         cmocka_unit_test(test_some_have_no_text),
     };
