@@ -26,5 +26,6 @@ transfers "over sockets" NCCLX_TRANSPORTS=tcp
 transfers "over sockets, copied" NCCLX_TRANSPORTS=tcp NCCLX_PROTOCOL=copy
 transfers "in shared memory" NCCLX_TRANSPORTS=shm
 transfers "in shared memory, by messages" NCCLX_TRANSPORTS=shm NCCLX_SHM_DIRECT=off
+transfers "in shared memory, by the owner" NCCLX_TRANSPORTS=shm NCCLX_SHM_DIRECT=off NCCLX_SHM_CMA=off
 transfers "in shared memory, copied" NCCLX_TRANSPORTS=shm NCCLX_PROTOCOL=copy NCCLX_SHM_DIRECT=off
 done_testing

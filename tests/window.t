@@ -89,14 +89,4 @@ NCCLX_SHM_CMA=0 some_cases "no kernel copies" 600
 NCCLX_SHM_DIRECT=0 NCCLX_SHM_CMA=0 some_cases "messages" 600
 NCCLX_SHM_DIRECT=0 NCCLX_SHM_CMA=0 job "messages" 16 put
 NCCLX_SHM_DIRECT=0 NCCLX_SHM_CMA=0 job "messages" 16 signal 100
-
-# Gigabytes take their time: TEST_LIMIT=3600 gives it.
-TEST_TIMEOUT=900
-if [ -n "${NCCLX_TEST_LONG:-}" ]; then
-    job "large" 2 big 2147483648
-    job "large" 2 big 4294967297
-    NCCLX_SHM_DIRECT=0 NCCLX_SHM_CMA=0 job "large, messages" 2 big 2147483649
-else
-    skip "puts and gets of 2^31 and 2^32 + 1 bytes" "they take gigabytes: set NCCLX_TEST_LONG=1"
-fi
 done_testing

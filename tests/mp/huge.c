@@ -1,5 +1,5 @@
-/* huge.c - huge BYTES: between two ranks, messages (the receiver first, and the sender first), a put with a signal and a get,
- * of any size; every byte has to be in its place, and none beside it changed. Prints "ok BYTES" from rank 0. */
+/* huge.c - huge BYTES: between two ranks, messages (the receiver first, and the sender first), a put with a signal and a get on
+ * windows of both kinds, of any size; every byte has to be in its place, and none beside it changed. Prints "ok BYTES" from rank 0. */
 #include "tests/mp/window.h"
 
 #include <time.h>
@@ -67,29 +67,42 @@ static void message(char *memory, uint64_t salt, int late)
     check_margin(memory);
 }
 
-static void window(char *memory)
+/* base: the window's memory at rank 1; memory: rank 0's. */
+static void window(ncclx_win_t win, char *base, char *memory, uint64_t salt)
 {
-    char *base;
-    ncclx_win_t win = allocate(rank == 1 ? bytes + MARGIN : 0, 1, 1, &base);
     if (rank == 1) mark_margin(base);
     OK(ncclx_win_fence(win));
     if (rank == 0) {
-        fill(memory, 3);
+        fill(memory, salt);
         OK(ncclx_win_put_signal(memory, bytes, NCCLX_BYTE, 1, 0, win, 0, NCCLX_SIGNAL_SET, 1));
         OK(ncclx_win_flush(1, win));
         memset(memory, 0, bytes);
         mark_margin(memory);
         OK(ncclx_win_get(memory, bytes, NCCLX_BYTE, 1, 0, win));
         OK(ncclx_win_flush(1, win));
-        check(memory, 3);
+        check(memory, salt);
         check_margin(memory);
     } else if (rank == 1) {
         OK(ncclx_win_wait_signal(win, 0, NCCLX_CMP_EQ, 1, -1, NULL));
-        check(base, 3);
+        check(base, salt);
         check_margin(base);
     }
     OK(ncclx_win_fence(win));
     OK(ncclx_win_free(&win));
+}
+
+/* At rank 1 in its buffer, and in memory of its own; no more than two of them are there at a time. */
+static void windows(char *memory)
+{
+    ncclx_win_t win;
+    char *base;
+    size_t here = rank == 1 ? bytes + MARGIN : 0;
+    OK(ncclx_win_create(here ? memory : NULL, here, 1, NCCLX_INFO_NULL, NCCLX_COMM_WORLD, &win));
+    window(win, memory, memory, 3);
+    if (rank == 1) free(memory);
+    win = allocate(here, 1, 1, &base);
+    window(win, base, memory, 4);
+    if (rank == 0) free(memory);
 }
 
 int main(int argc, char **argv)
@@ -102,9 +115,7 @@ int main(int argc, char **argv)
     char *memory = need(bytes + MARGIN);
     message(memory, 1, 0);
     message(memory, 2, 1);
-    if (rank == 1) free(memory); /* so that no more than two of them are there at a time */
-    window(memory);
-    if (rank == 0) free(memory);
+    windows(memory);
     OK(ncclx_finalize());
     if (rank == 0) printf("ok %zu\n", bytes);
     return 0;

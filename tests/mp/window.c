@@ -350,42 +350,6 @@ static void case_errors(void)
     OK(ncclx_coll_barrier(NCCLX_COMM_WORLD));
 }
 
-/* ---- big: a put beyond 2^31 or 2^32 bytes -------------------------------------------------------------------- */
-
-static void big_on(ncclx_win_t win, const char *base, size_t count)
-{
-    if (rank == 0) {
-        unsigned char *out = need(count);
-        for (size_t i = 0; i < count; i += 4093) out[i] = pattern(0, 1, i, 0);
-        out[count - 1] = 77;
-        OK(ncclx_win_put_signal(out, count, NCCLX_BYTE, 1, 0, win, 0, NCCLX_SIGNAL_SET, 1));
-        OK(ncclx_win_flush_all(win));
-        memset(out, 0, count);
-        OK(ncclx_win_get(out, count, NCCLX_BYTE, 1, 0, win));
-        OK(ncclx_win_flush(1, win));
-        for (size_t i = 0; i + 1 < count; i += 4093) CHECK(out[i] == pattern(0, 1, i, 0));
-        CHECK(out[count - 1] == 77);
-        free(out);
-    } else if (rank == 1) {
-        OK(ncclx_win_wait_signal(win, 0, NCCLX_CMP_EQ, 1, -1, NULL));
-        for (size_t i = 0; i + 1 < count; i += 4093) CHECK((unsigned char)base[i] == pattern(0, 1, i, 0));
-        CHECK(base[count - 1] == 77);
-    }
-    OK(ncclx_win_free(&win));
-}
-
-static void case_big(uint64_t bytes)
-{
-    const size_t count = rank == 1 ? (size_t)bytes : 0;
-    char *base;
-    ncclx_win_t win = allocate(count, 1, 1, &base);
-    big_on(win, base, (size_t)bytes);
-    char *own = need(count);
-    OK(ncclx_win_create(own, count, 1, NCCLX_INFO_NULL, NCCLX_COMM_WORLD, &win));
-    big_on(win, own, (size_t)bytes);
-    free(own);
-}
-
 /* ---- many: windows come and go, several at once --------------------------------------------------------------- */
 
 static void case_many(uint64_t rounds)
@@ -455,7 +419,6 @@ int main(int argc, char **argv)
     else if (!strcmp(name, "split")) case_split();
     else if (!strcmp(name, "threads")) case_threads();
     else if (!strcmp(name, "errors")) case_errors();
-    else if (!strcmp(name, "big")) case_big(number);
     else if (!strcmp(name, "many")) case_many(number);
     else if (!strcmp(name, "cost")) case_cost();
     else check_failed(__FILE__, __LINE__, "no such case");
