@@ -165,6 +165,15 @@ static int share(struct shm_channel *channel, const struct copying *copying, uin
     return copy_range(copying, offset, copying->bytes - offset);
 }
 
+/* What the helper is told. */
+static struct pml_packet description(uint8_t kind, uint64_t context, const struct copying *copying, uint32_t round)
+{
+    return (struct pml_packet){.kind = kind,
+                               .context = context,
+                               .inline_bytes = 4 * sizeof(uint64_t),
+                               .u.word = {(uint64_t)(uintptr_t)copying->here, round, copying->piece_bytes, copying->bytes}};
+}
+
 int help_copy(struct shm_channel *channel, bool write, char *here, uint64_t there, size_t bytes, uint64_t name)
 {
     struct copying copying = {.pid = channel->mailbox->pid,
@@ -175,10 +184,7 @@ int help_copy(struct shm_channel *channel, bool write, char *here, uint64_t ther
                               .piece_bytes = choose_piece(bytes)};
     unsigned helped;
     uint32_t round = begin(channel, count_pieces(&copying));
-    struct pml_packet packet = {.kind = write ? HELP_WRITING : HELP_READING,
-                                .context = name,
-                                .inline_bytes = 4 * sizeof(uint64_t),
-                                .u.word = {(uint64_t)(uintptr_t)here, round, copying.piece_bytes, bytes}};
+    const struct pml_packet packet = description(write ? HELP_WRITING : HELP_READING, name, &copying, round);
     pml_post_control(channel->connection, &packet);
     return share(channel, &copying, round, &helped);
 }
@@ -232,10 +238,7 @@ int help_copy_mapped(struct shm_channel *channel, bool write, char *here, uint64
     }
     unsigned helped;
     uint32_t round = begin(channel, count_pieces(&copying));
-    struct pml_packet packet = {.kind = write ? HELP_PUTTING : HELP_GETTING,
-                                .context = there,
-                                .inline_bytes = 4 * sizeof(uint64_t),
-                                .u.word = {(uint64_t)(uintptr_t)here, round, copying.piece_bytes, bytes}};
+    const struct pml_packet packet = description(write ? HELP_PUTTING : HELP_GETTING, there, &copying, round);
     const struct pml_payload none = {0};
     if (channel->connection->transport->post(channel->connection, &packet, &none)) channel->help_asked = round;
     int failed = share(channel, &copying, round, &helped);
