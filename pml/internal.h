@@ -157,6 +157,7 @@ struct pml {
     struct shm *shm;           /* null: no other process can be reached by it */
     struct tcp *tcp;           /* alike */
     _Atomic bool rests_on_tcp; /* what came last came by it */
+    bool called_in_vain;       /* by a socket that has nothing to say, and may call on and on */
     _Atomic uint8_t slept;     /* since the last look at all sockets: enum pml_slept */
     struct lanes_state *lanes;
     pml_signal_fn signalled; /* null: nobody takes signals */

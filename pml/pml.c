@@ -20,7 +20,8 @@ static int poll_tcp(struct pml *pml)
     else if (pml->shm && pml->shm->readers && ++pml->turn % TCP_EVERY) return 0;
     int events = transport_tcp.poll(pml);
     if (events) pml->rests_on_tcp = true;
-    else if (slept == SLEPT_UNTIL_CALLED) pml->rests_on_tcp = false; /* by one that has nothing to say, and may call on and on */
+    else if (slept == SLEPT_UNTIL_CALLED) pml->rests_on_tcp = false;
+    if (events || slept == SLEPT_UNTIL_CALLED) pml->called_in_vain = !events;
     return events;
 }
 
@@ -64,6 +65,7 @@ int pml_init_on(struct ncclx_rt *rt, int segment)
     int error = shm_start(pml, segment);
     if (!error) error = lanes_start(pml);
     if (!error) error = allowed_check(rt);
+    if (!error && wants_tcp(pml) && pml->shm && allowed_with_some(rt, &transport_shm)) bell_open(pml->shm);
     if (!error && wants_tcp(pml)) error = tcp_start(pml);
     if (!error) pml->connection = base_calloc(AREA_PML, (size_t)connection_chunks(pml), sizeof *pml->connection);
     if (!error && !pml->connection)

@@ -15,9 +15,11 @@ struct shm_mailbox {
     uint64_t token_address; /* of a word in the owner's memory which holds `token`: for trying single copies */
     int32_t pid;            /* as the owner sees it */
     int32_t rank;           /* in the job */
-    char pad0[64 - 24];
+    uint64_t bell_inode;    /* of the pipe that `bell` is an end of */
+    char pad0[64 - 32];
     _Atomic uint32_t sleeping; /* a futex: odd while threads of the owner sleep; peers count on and wake them */
-    char pad1[60];
+    _Atomic uint32_t bell;     /* while some do so on sockets, too: the owner's descriptor of a pipe that wakes them, + 1; else 0 */
+    char pad1[56];
     _Atomic uint32_t callers; /* peers count up after they set their bit: the owner polls this word alone */
     char pad2[60];
     _Atomic uint64_t calling[]; /* bits, by job rank: this rank's ring to the owner is in use. Written by peers */

@@ -73,6 +73,7 @@ int shm_start(struct pml *pml, int fd)
         return error;
     }
     shm_wake_init(shm);
+    bell_init(&shm->bell);
     pml->shm = shm;
     if (rt->config.value[CONFIG_SHM_CMA].number) pml->announce_threshold = eager_limit(rt) + 1;
     return NCCLX_SUCCESS;
@@ -83,6 +84,7 @@ void shm_stop(struct pml *pml)
     struct shm *shm = pml->shm;
     if (!shm) return;
     atomic_store_explicit(&shm->mailbox->token, 0, memory_order_release);
+    bell_close(&shm->bell);
     shm_neighbours_close(shm);
     shm_segment_close(&shm->segment);
     base_free(AREA_SHM, shm->reading);

@@ -42,6 +42,12 @@ struct shm_neighbour {
     struct shm_segment segment;
 };
 
+/* A pipe that wakes the rank while it sleeps on its sockets, too (bell.c). */
+struct shm_bell {
+    int in, out;  /* -1: none */
+    int sleepers; /* threads */
+};
+
 struct shm {
     struct pml *pml;
     struct shm_segment segment;       /* of this node */
@@ -53,6 +59,7 @@ struct shm {
     struct shm_channel **reading; /* those with rings to us in use */
     uint64_t token;               /* the word that peers read to try single copies */
     bool barrier;                 /* membarrier works: no wake-up is ever lost */
+    struct shm_bell bell;
 };
 
 /* Takes the node's segment over; fd -1: there is no other rank. */
@@ -76,5 +83,18 @@ void shm_wake(struct shm_mailbox *mailbox);
 struct shm_mailbox *shm_mailbox_of(struct pml *pml, int peer);
 /* Sleeps until a peer has something for this rank, for `ns` at most. Without the rank's lock. */
 void shm_block(struct shm *shm, uint64_t ns);
+/* Says that this rank is about to sleep on *asleep. False: there is something for it. */
+bool shm_may_sleep(struct shm *shm, uint32_t *asleep);
+
+/* bell.c: for a rank that has sockets, too. */
+void bell_init(struct shm_bell *bell);
+/* Where that cannot be made there is none. */
+void bell_open(struct shm *shm);
+void bell_close(struct shm_bell *bell);
+/* A peer wakes the owner of the mailbox. */
+void bell_ring(const struct shm_mailbox *mailbox);
+/* As shm_block, or until the set of sockets has something. There has to be a bell. */
+enum shm_woken { WOKEN_NOT, WOKEN_BY_BELL, WOKEN_BY_SOCKET };
+enum shm_woken shm_block_on(struct shm *shm, int sockets, uint64_t ns);
 
 #endif

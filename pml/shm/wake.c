@@ -32,6 +32,7 @@ void shm_wake(struct shm_mailbox *mailbox)
     while (seen & 1) {
         if (!atomic_compare_exchange_weak(&mailbox->sleeping, &seen, seen + 1)) continue;
         syscall(SYS_futex, &mailbox->sleeping, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+        bell_ring(mailbox);
         return;
     }
 }
@@ -55,15 +56,21 @@ static bool anything(struct shm *shm)
     return false;
 }
 
-void shm_block(struct shm *shm, uint64_t ns)
+bool shm_may_sleep(struct shm *shm, uint32_t *asleep)
 {
     struct ncclx_rt *rt = shm->pml->rt;
-    struct timespec time = {.tv_sec = (time_t)(ns / BASE_NS_PER_S), .tv_nsec = (long)(ns % BASE_NS_PER_S)};
-    uint32_t asleep = atomic_fetch_or(&shm->mailbox->sleeping, 1) | 1; /* a wake-up since then is another number */
+    *asleep = atomic_fetch_or(&shm->mailbox->sleeping, 1) | 1; /* a wake-up since then is another number */
     if (shm->barrier) (void)membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
     base_rt_lock(rt);
     bool found = anything(shm) || base_wait_ready(rt);
     base_rt_unlock(rt);
-    if (!found) (void)syscall(SYS_futex, &shm->mailbox->sleeping, FUTEX_WAIT, asleep, &time, NULL, 0);
+    return !found;
+}
+
+void shm_block(struct shm *shm, uint64_t ns)
+{
+    struct timespec time = {.tv_sec = (time_t)(ns / BASE_NS_PER_S), .tv_nsec = (long)(ns % BASE_NS_PER_S)};
+    uint32_t asleep;
+    if (shm_may_sleep(shm, &asleep)) (void)syscall(SYS_futex, &shm->mailbox->sleeping, FUTEX_WAIT, asleep, &time, NULL, 0);
     /* It stays odd: another thread may sleep on. The next sender wakes nobody then, once. */
 }

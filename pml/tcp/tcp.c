@@ -100,12 +100,17 @@ static bool take_call(const struct tcp *tcp, const enum tcp_kind *kind)
     return kind && *kind == TCP_CALL && !eventfd_read(tcp->call.fd, &calls);
 }
 
+int tcp_all_sockets(struct tcp *tcp)
+{
+    if (!tcp->pml->rt->threaded) watch_all(tcp); /* else all are */
+    return tcp->epoll;
+}
+
 /* Sockets stay as they are, the next poll looks. */
 bool tcp_block(struct tcp *tcp, uint64_t ns)
 {
-    if (!tcp->pml->rt->threaded) watch_all(tcp); /* else all are */
     struct timespec time = {.tv_sec = (time_t)(ns / BASE_NS_PER_S), .tv_nsec = (long)(ns % BASE_NS_PER_S)};
-    struct pollfd all = {.fd = tcp->epoll, .events = POLLIN};
+    struct pollfd all = {.fd = tcp_all_sockets(tcp), .events = POLLIN};
     return ppoll(&all, 1, &time, NULL) > 0;
 }
 

@@ -142,6 +142,8 @@ void tcp_watch(struct tcp_channel *channel);
 void tcp_close(struct tcp *tcp, int fd);
 /* Sleeps until something comes, for `ns` at most; whether it did. Without the rank's lock. */
 bool tcp_block(struct tcp *tcp, uint64_t ns);
+/* The set of them all, for who is about to sleep on it. Without the rank's lock. */
+int tcp_all_sockets(struct tcp *tcp);
 /* Ends that sleep, or the next one. By any thread. */
 void tcp_wake(const struct tcp *tcp);
 /* The next poll looks at all sockets. */

@@ -6,11 +6,15 @@
 
 #include "pml/shm/shm.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #define ROUNDS 300
@@ -348,6 +352,78 @@ static void served_copies(void **state)
     serve(no_direct, true); /* the owner declines */
 }
 
+struct sleeper {
+    struct shm *shm;
+    int sockets;
+    enum shm_woken woken;
+};
+
+static void *sleep_on_sockets(void *arg)
+{
+    struct sleeper *sleeper = arg;
+    sleeper->woken = shm_block_on(sleeper->shm, sleeper->sockets, 20 * BASE_NS_PER_S);
+    return NULL;
+}
+
+/* Two threads of a rank sleep on its sockets: a message through shared memory wakes both, and what woke them is gone then. */
+static void sleepers_on_sockets(void **state)
+{
+    (void)state;
+    int pair[2], value = 5;
+    char byte;
+    pthread_t thread[2];
+    struct timespec pause = {.tv_nsec = 100000000};
+    world_open(&world, 2, NULL);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    struct shm *shm = world.rt[1].pml->shm;
+    bell_open(shm);
+    assert_true(shm->bell.out >= 0);
+    world.rt[1].threaded = true;
+    assert_int_equal(pml_send(&world.comm[0], PML_USER, &value, sizeof value, 1, 1), 0);
+    assert_int_equal(pml_recv(&world.comm[1], PML_USER, &value, sizeof value, 0, 1, NULL), 0);
+    struct sleeper sleeper[2] = {{.shm = shm, .sockets = pair[0]}, {.shm = shm, .sockets = pair[0]}};
+    for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&thread[i], NULL, sleep_on_sockets, &sleeper[i]), 0);
+    nanosleep(&pause, NULL);
+    assert_int_equal(pml_send(&world.comm[0], PML_USER, &value, sizeof value, 1, 1), 0);
+    for (int i = 0; i < 2; i++) pthread_join(thread[i], NULL);
+    for (int i = 0; i < 2; i++) assert_int_equal(sleeper[i].woken, WOKEN_BY_BELL);
+    assert_int_equal(read(shm->bell.out, &byte, 1), -1);
+    assert_int_equal(atomic_load(&shm->mailbox->bell), 0);
+    assert_int_equal(shm_block_on(shm, pair[0], 20 * BASE_NS_PER_S), WOKEN_NOT); /* the message is there: no sleep */
+    assert_int_equal(pml_recv(&world.comm[1], PML_USER, &value, sizeof value, 0, 1, NULL), 0);
+    assert_int_equal(shm_block_on(shm, pair[0], 1000), WOKEN_NOT);
+    assert_int_equal(write(pair[1], "", 1), 1);
+    assert_int_equal(shm_block_on(shm, pair[0], 20 * BASE_NS_PER_S), WOKEN_BY_SOCKET);
+    close(pair[0]);
+    close(pair[1]);
+    world_close(&world);
+}
+
+/* What a mailbox says of a bell may be wrong: only the very pipe is written to. */
+static void bells_that_are_none(void **state)
+{
+    (void)state;
+    int other[2];
+    char byte;
+    struct stat facts;
+    assert_int_equal(pipe2(other, O_CLOEXEC | O_NONBLOCK), 0);
+    struct shm_mailbox mailbox = {.pid = getpid(), .bell = (uint32_t)other[1] + 1};
+    bell_ring(&mailbox); /* another pipe's number */
+    assert_int_equal(read(other[0], &byte, 1), -1);
+    assert_int_equal(fstat(other[1], &facts), 0);
+    mailbox.bell_inode = facts.st_ino;
+    mailbox.bell = 0;
+    bell_ring(&mailbox);
+    assert_int_equal(read(other[0], &byte, 1), -1);
+    mailbox.bell = (uint32_t)other[1] + 1;
+    bell_ring(&mailbox);
+    assert_int_equal(read(other[0], &byte, 1), 1);
+    close(other[0]);
+    bell_ring(&mailbox); /* nobody reads it any more: no signal ends us */
+    close(other[1]);
+    bell_ring(&mailbox);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -356,6 +432,8 @@ int main(void)
         cmocka_unit_test(sleeping_receiver),
         cmocka_unit_test(two_sleepers),
         cmocka_unit_test(woken_by_a_thread),
+        cmocka_unit_test(sleepers_on_sockets),
+        cmocka_unit_test(bells_that_are_none),
         cmocka_unit_test(lost_helper),
         cmocka_unit_test(lying_helper),
         cmocka_unit_test(lost_mapped_helper),
