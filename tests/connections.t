@@ -22,6 +22,11 @@ if [[ $err =~ to\ rank\ [0-9]+.*\ broke: ]]; then fail "and none was taken for b
 crowd 4 26 1 NCCLX_LANE_TROUBLE=3:0:50:50
 [ -z "${NCCLX_TEST_LONG:-}" ] || crowd 64 40 1
 
+# Who has few descriptors is not filled by one who has many.
+runs "ranks of unlike limits" 0 env NCCLX_LOG=warn,pml:info ncclxrun -n 1 bash -c "ulimit -n 30 && exec '$mp/p2p'" : -n 1 "$mp/p2p"
+like "one opens a lane to the other" 'rank 1 on .* lane 0 to rank 0 is open' "$err"
+unlike "and no more than that has room for" 'lane [1-9][0-9]* to rank 0 is open' "$err"
+
 # A socket that breaks is replaced, and nothing is lost, out of order, or there twice.
 broken() { # broken TROUBLE RANKS PROGRAM...
     local trouble=$1 ranks=$2; shift 2

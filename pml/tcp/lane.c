@@ -42,12 +42,17 @@ unsigned tcp_lanes_most(uint64_t descriptors, unsigned peers)
     return lanes < 1 ? 1 : lanes < DQPLB_MAX_LANES ? (unsigned)lanes : DQPLB_MAX_LANES;
 }
 
-static unsigned most(const struct pml_connection *connection)
+unsigned tcp_lanes_here(const struct tcp *tcp)
 {
     struct rlimit limit;
-    if (connection->pml->tcp->most) return 1;
+    if (tcp->most) return 1;
     if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == RLIM_INFINITY) return DQPLB_MAX_LANES;
-    return tcp_lanes_most(limit.rlim_cur, (unsigned)connection->pml->rt->job.size - 1);
+    return tcp_lanes_most(limit.rlim_cur, (unsigned)tcp->pml->rt->job.size - 1);
+}
+
+static unsigned most(const struct pml_connection *connection)
+{
+    return tcp_lanes_here(connection->pml->tcp);
 }
 
 static void want(struct pml_connection *connection)

@@ -135,14 +135,17 @@ static int listen_here(struct tcp *tcp)
         return base_error_context(NCCLX_ERR_CONFIG, "NCCLX_PORT_RANGE");
     int error = oob_key_pair(identity.public_key, identity.private_key);
     if (!error) error = oob_create(&identity, &options, &tcp->oob);
-    card.offer = lanes_offer;
     memcpy(card.key, identity.public_key, sizeof card.key);
     oob_wipe(&identity, sizeof identity);
     if (!error && oob_listen(tcp->oob))
         error = base_error_context(NCCLX_ERR_UNREACHABLE, options.port_low ? "NCCLX_PORT_RANGE, of which each rank of a host needs one port" : "tcp");
     if (!error && !begin_watching(tcp)) error = base_error(NCCLX_ERR_LIMIT, "no descriptor for sockets: %s", strerror(errno));
     if (!error) error = oob_addresses(tcp->oob, NULL, &card.addresses);
-    return error ? error : tcp_card_publish(rt, &card);
+    if (error) return error;
+    tcp_room_start(tcp);
+    card.offer = lanes_offer;
+    card.offer.lanes = tcp_lanes_here(tcp);
+    return tcp_card_publish(rt, &card);
 }
 
 int tcp_start(struct pml *pml)
@@ -156,12 +159,8 @@ int tcp_start(struct pml *pml)
     pml->tcp = tcp;
     int error = tcp_trouble_parse(pml->rt->config.value[CONFIG_LANE_TROUBLE].text, &tcp->trouble);
     if (!error) error = listen_here(tcp);
-    if (error) {
-        tcp_stop(pml);
-        return error;
-    }
-    tcp_room_start(tcp);
-    return NCCLX_SUCCESS;
+    if (error) tcp_stop(pml);
+    return error;
 }
 
 bool tcp_part(struct tcp_channel *channel)

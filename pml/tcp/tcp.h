@@ -181,6 +181,8 @@ int tcp_in_look(struct tcp_in *lane, bool room);
 void tcp_lanes_close(struct tcp_channel *channel);
 /* To a peer: of a quarter of the descriptors that this process may have, were all peers to be written to. */
 unsigned tcp_lanes_most(uint64_t descriptors, unsigned peers);
+/* Of those of this process: to a peer, and from it. */
+unsigned tcp_lanes_here(const struct tcp *tcp);
 void tcp_lanes_free(struct tcp_channel *channel);
 /* Memory of lanes that are closed. */
 void tcp_lanes_trim(struct tcp_channel *channel);
