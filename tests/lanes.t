@@ -41,10 +41,10 @@ came_back() {
         awk '/broke/ { broke[$1] = 1 } /open/ && broke[$1] { back = 1 } END { print back ? "yes" : "no" }'
 }
 
-# Lanes that are slow and break, again and again: nothing is early, lost, or there twice.
+# Lanes that are slow and break, again and again: nothing is early, lost, or there twice. Messages that could do without lanes take them, too.
 troubled() { # troubled TROUBLE RANKS PROGRAM...
     local trouble=$1 ranks=$2; shift 2
-    runs "lanes in trouble ($trouble): $*" 0 env NCCLX_LOG=warn,pml:info NCCLX_LANE_TROUBLE="$trouble" ncclxrun -n "$ranks" "$mp/$1" "${@:2}"
+    runs "lanes in trouble ($trouble): $*" 0 env NCCLX_LOG=warn,pml:info NCCLX_EAGER_LIMIT=64K NCCLX_LANE_TROUBLE="$trouble" ncclxrun -n "$ranks" "$mp/$1" "${@:2}"
     like "lanes broke: $*" 'lane [0-9]+ to rank [0-9]+ broke' "$err"
     is "and came back: $*" yes "$(came_back <<<"$err")"
 }

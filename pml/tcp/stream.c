@@ -285,7 +285,7 @@ static int take_packets(struct tcp_channel *channel)
             events++;
             continue;
         }
-        if (bytes ? packet.inline_bytes != PACKET_HAS_PAYLOAD || bytes > TCP_PAYLOAD_MAX
+        if (bytes ? packet.inline_bytes != PACKET_HAS_PAYLOAD || bytes > (packet.kind == PROTOCOL_EAGER ? TCP_EAGER_MAX : TCP_PAYLOAD_MAX)
                   : packet.inline_bytes > PACKET_INLINE_MAX)
             return -1;
         if (channel->in_end - channel->in_begin < HEADER + bytes) {

@@ -12,8 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Two copies in the kernel and a system call each way cost more than a round trip of control packets from here on. */
-#define EAGER_LIMIT ((size_t)65536)
+/* Two copies in the kernel, and one of what is kept, cost more than round trips of control packets from here on: where the
+ * connection is busy with other data, sooner, as nothing then hides the last copy. */
+#define EAGER_LIMIT TCP_EAGER_MAX
+#define EAGER_LIMIT_BUSY ((size_t)131072)
 /* Polls that find nothing between two looks at all sockets: one that something came from lately is asked each time. */
 #define LOOK_EVERY 8
 /* So many looks at a lane that find nothing, and it is looked at like all others. */
@@ -276,9 +278,10 @@ static int connect_to(struct pml *pml, struct pml_connection *connection)
     connection->channel = channel;
     connection->payload_max = TCP_PAYLOAD_MAX;
     connection->stream_piece = TCP_PIECE_MAX;
-    connection->route.eager_limit = limit < TCP_PAYLOAD_MAX ? limit : TCP_PAYLOAD_MAX;
+    connection->route.eager_limit = limit < TCP_EAGER_MAX ? limit : TCP_EAGER_MAX;
     connection->route.can_write = true; /* over lanes */
-    connection->announce_threshold = connection->route.eager_limit + 1;
+    connection->choose_above = wish > 0 ? SIZE_MAX : EAGER_LIMIT_BUSY;
+    connection->announce_threshold = (wish > 0 ? connection->route.eager_limit : EAGER_LIMIT_BUSY) + 1;
     connection->probed = true;
     return NCCLX_SUCCESS;
 }
@@ -287,6 +290,13 @@ static int connect_to(struct pml *pml, struct pml_connection *connection)
 static void disconnect(struct pml *pml, struct pml_connection *connection)
 {
     (void)pml, (void)connection;
+}
+
+static void choose(struct pml_connection *connection, size_t bytes)
+{
+    const struct keep *keep = &((const struct tcp_channel *)connection->channel)->keep;
+    (void)bytes;
+    connection->route.eager_limit = keep->end - keep->acked > EAGER_LIMIT_BUSY ? EAGER_LIMIT_BUSY : EAGER_LIMIT;
 }
 
 static bool eager(struct pml_connection *connection, uint64_t context, int source, int tag, const void *data,
@@ -455,6 +465,7 @@ const struct transport transport_tcp = {
     .name = "tcp",
     .connect = connect_to,
     .disconnect = disconnect,
+    .choose = choose,
     .eager = eager,
     .post = post,
     .post_many = post_many,

@@ -17,10 +17,11 @@
 #include "bootstrap/oob/oob.h"
 
 #define TCP_CARD_KEY "ncclx.tcp"
-#define TCP_CARD_VERSION 3
-#define TCP_PAYLOAD_MAX ((size_t)65536) /* of a packet that is taken whole */
+#define TCP_CARD_VERSION 4
+#define TCP_PAYLOAD_MAX ((size_t)65536) /* of a packet, which is taken whole */
+#define TCP_EAGER_MAX ((size_t)262144)  /* of an eager message, which is where its receive does not wait for it */
 #define TCP_PIECE_MAX ((size_t)262144)  /* of a stream: goes into the receive's buffer as it comes */
-#define TCP_IN_BYTES (2 * sizeof(struct pml_packet) + TCP_PAYLOAD_MAX)
+#define TCP_IN_BYTES (2 * sizeof(struct pml_packet) + TCP_EAGER_MAX)
 /* So much has come, and the other direction has not told of it: bytes, and packets, which keep the peer's memory small. */
 #define TCP_ACKNOWLEDGE ((size_t)131072)
 #define TCP_ACKNOWLEDGE_PACKETS 64
@@ -37,7 +38,7 @@ enum tcp_own {
 
 /* The lowest bits of `pass` tell how much payload follows, the others what has come (keep_code). */
 #define TCP_FOLLOWS_BITS 19
-_Static_assert(TCP_PIECE_MAX < 1U << TCP_FOLLOWS_BITS && TCP_FOLLOWS_BITS + KEEP_CODE_BITS == 32, "both fit");
+_Static_assert(TCP_PIECE_MAX < 1U << TCP_FOLLOWS_BITS && TCP_EAGER_MAX < 1U << TCP_FOLLOWS_BITS && TCP_FOLLOWS_BITS + KEEP_CODE_BITS == 32, "both fit");
 
 /* The first on a socket, from both sides. */
 struct tcp_greeting {

@@ -203,7 +203,8 @@ static void in_another_s_name(void) { PACKET(.kind = PROTOCOL_EAGER, .context = 
 static void in_nobody_s_name(void) { PACKET(.kind = PROTOCOL_EAGER, .context = CONTEXT, .source = 3, .tag = 1, .inline_bytes = 8); }
 static void in_a_negative_name(void) { PACKET(.kind = PROTOCOL_REQUEST, .context = CONTEXT, .source = INT32_MIN, .tag = 1, .inline_bytes = 24); }
 static void announces_as_another(void) { PACKET(.kind = PROTOCOL_ANNOUNCE, .context = CONTEXT, .source = 2, .tag = 1, .inline_bytes = 32); }
-static void eager_too_long(void) { packet_of(1, &(struct pml_packet){.kind = PROTOCOL_EAGER, .context = CONTEXT, .source = 1, .tag = 9}, TCP_PAYLOAD_MAX + 1, 0); }
+static void eager_too_long(void) { packet_of(1, &(struct pml_packet){.kind = PROTOCOL_EAGER, .context = CONTEXT, .source = 1, .tag = 9}, TCP_EAGER_MAX + 1, 0); }
+static void active_too_long(void) { packet_of(1, &(struct pml_packet){.kind = PROTOCOL_ACTIVE}, TCP_PAYLOAD_MAX + 1, 0); }
 static void piece_too_long(void) { fill(BYTES, true); packet_of(1, &(struct pml_packet){.kind = PROTOCOL_DATA, .context = name_of(receive[1])}, TCP_PIECE_MAX + 1, 0); }
 static void inline_too_long(void) { PACKET(.kind = PROTOCOL_EAGER, .context = CONTEXT, .source = 1, .tag = 9, .inline_bytes = PACKET_INLINE_MAX + 1); }
 static void payload_of_nothing(void) { PACKET(.kind = PROTOCOL_EAGER, .context = CONTEXT, .source = 1, .tag = 9, .inline_bytes = PACKET_HAS_PAYLOAD); }
@@ -325,7 +326,7 @@ static const struct attack attacks[] = {
     ATTACK(data_of_another, "no receive waits for"), ATTACK(data_elsewhere, "no receive waits for"),
     ATTACK(data_too_long, "no receive waits for"), ATTACK(data_of_nothing, SENSE),
     ATTACK(in_another_s_name, "name of another"), ATTACK(in_nobody_s_name, "name of another"), ATTACK(in_a_negative_name, "name of another"),
-    ATTACK(announces_as_another, "name of another"), ATTACK(eager_too_long, SENSE), ATTACK(piece_too_long, SENSE),
+    ATTACK(announces_as_another, "name of another"), ATTACK(eager_too_long, SENSE), ATTACK(active_too_long, SENSE), ATTACK(piece_too_long, SENSE),
     ATTACK(inline_too_long, SENSE), ATTACK(payload_of_nothing, SENSE), ATTACK(finishes_unknown, "it ended a send"),
     ATTACK(finishes_another_s, "it ended a send"), ATTACK(finishes_a_receive, "it ended a send"), ATTACK(clears_another_s, "it cleared a send"),
     ATTACK(clears_twice, "it cleared a send"), ATTACK(active_unknown, "active message"), ATTACK(active_without_header, "active message"),
