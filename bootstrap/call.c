@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <time.h>
 
-/* The answer wakes the waiter, and so do peers that need this rank; this often it looks for other reasons to stop. */
+/* The answer wakes the waiter, and so do peers that need this rank; this often it looks for other reasons to stop. It gets there step by
+ * step, as peers of two kinds can wake it only in turns (pml). */
+#define FIRST_LOOK_NS UINT64_C(1000000)
 #define LOOK_NS UINT64_C(20000000)
 
 struct bootstrap_call {
@@ -127,14 +129,18 @@ static bool sleep_until_answered(struct bootstrap_call *call)
 
 /* Peers may need this rank for what they must finish before the answer can come. Inside of progress they are not served, and
  * would wake it in vain. Of several threads one may take the call that was for another. Whether the answer is there. */
-static bool serve_or_sleep(struct ncclx_rt *rt, struct bootstrap_call *call)
+static bool serve_or_sleep(struct ncclx_rt *rt, struct bootstrap_call *call, uint64_t *pause_ns)
 {
     bool serves = rt->block && !rt->polling;
-    if (serves && base_progress(rt) > 0) return is_answered(call);
+    if (serves && base_progress(rt) > 0) {
+        *pause_ns = FIRST_LOOK_NS;
+        return is_answered(call);
+    }
     base_rt_unlock(rt);
-    if (serves) rt->block(rt->block_arg, rt->threaded ? rt->sleep_ns : LOOK_NS);
+    if (serves) rt->block(rt->block_arg, rt->threaded && *pause_ns > rt->sleep_ns ? rt->sleep_ns : *pause_ns);
     bool done = serves ? is_answered(call) : sleep_until_answered(call);
     base_rt_lock(rt);
+    *pause_ns = *pause_ns < LOOK_NS / 2 ? 2 * *pause_ns : LOOK_NS;
     return done;
 }
 
@@ -166,12 +172,13 @@ int bootstrap_call_wait(struct bootstrap_call *call, struct bootstrap *boot, con
 {
     struct ncclx_rt *rt = boot->rt;
     struct base_wait wait;
+    uint64_t pause_ns = FIRST_LOOK_NS;
     int error = NCCLX_SUCCESS;
     bool done;
     base_wait_begin(&wait, rt, what, NULL, call);
     wait.ready = is_answered;
     if (timeout_ns) base_wait_set_timeout(&wait, timeout_ns);
-    while (!(done = is_answered(call) || serve_or_sleep(rt, call)) && !error) error = base_wait_check(&wait);
+    while (!(done = is_answered(call) || serve_or_sleep(rt, call, &pause_ns)) && !error) error = base_wait_check(&wait);
     base_wait_end(&wait);
     if (!done) {
         bootstrap_call_leave(call, boot);

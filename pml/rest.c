@@ -2,12 +2,13 @@
  *
  * Peers that share memory wake it by a futex, sockets by a poll, and nothing waits for both. A rank with peers of both kinds polls, and those
  * that share memory ring (shm/bell.c). Without a bell, or while something waits for room, which rings for nobody, it waits for the
- * kind that was the last to have something for it, and looks at the other one after a moment. */
+ * kind that was the last to have something for it, and looks at the other one after a moment, or halfway through a long sleep. */
 #include "pml/internal.h"
 #include "pml/shm/shm.h"
 #include "pml/tcp/tcp.h"
 
 #define MOMENT_NS UINT64_C(500000)
+#define LONG_NS UINT64_C(10000000) /* nothing has come for long, or many ranks share a core */
 
 static bool hears_both(struct pml *pml)
 {
@@ -26,7 +27,7 @@ static void rest(void *arg, uint64_t ns)
         shm_block(pml->shm, ns);
         return;
     }
-    if (pml->shm && ns > MOMENT_NS) ns = MOMENT_NS;
+    if (pml->shm && ns > MOMENT_NS) ns = ns < LONG_NS ? MOMENT_NS : ns / 2;
     enum pml_slept slept = SLEPT;
     if (hears_both(pml)) slept = shm_block_on(pml->shm, tcp_all_sockets(pml->tcp), ns) == WOKEN_BY_SOCKET ? SLEPT_UNTIL_CALLED : SLEPT;
     else if (pml->shm && !atomic_load_explicit(&pml->rests_on_tcp, memory_order_relaxed)) shm_block(pml->shm, ns);
