@@ -45,6 +45,7 @@ struct tcp_out {
     struct tcp_bad_luck luck;
     uint32_t head, tail; /* of the ring: what is not in the socket yet */
     size_t sent;         /* of the entry at head */
+    bool by_pages;         /* large frames: through a pipe (pipe.h) */
     struct tcp_pipe *pipe; /* which it goes through; null: none yet */
     uint64_t completed;
     size_t in_end;

@@ -2,6 +2,7 @@
 #include "pml/tcp/lane.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -41,6 +42,7 @@ struct tcp_out *tcp_out_make(struct tcp_channel *channel, unsigned index, uint32
     lane->fd = -1;
     lane->attempt = 0;
     lane->watching_out = false;
+    lane->by_pages = false;
     lane->pipe = NULL;
     lane->head = lane->tail = 0;
     lane->sent = lane->in_end = 0;
@@ -61,6 +63,20 @@ void tcp_out_open(struct pml_connection *connection, unsigned index, uint32_t li
         lanes_broke(connection, index, base_error_detail());
 }
 
+/* Both ends have the same address: the data never leaves this host. */
+static bool goes_round(int fd)
+{
+    struct sockaddr_storage here = {0}, there = {0};
+    socklen_t here_bytes = sizeof here, there_bytes = sizeof there;
+    if (getsockname(fd, (struct sockaddr *)&here, &here_bytes) || getpeername(fd, (struct sockaddr *)&there, &there_bytes) ||
+        here.ss_family != there.ss_family)
+        return false;
+    if (here.ss_family == AF_INET)
+        return ((struct sockaddr_in *)&here)->sin_addr.s_addr == ((struct sockaddr_in *)&there)->sin_addr.s_addr;
+    return here.ss_family == AF_INET6 && !memcmp(&((struct sockaddr_in6 *)&here)->sin6_addr,
+                                                 &((struct sockaddr_in6 *)&there)->sin6_addr, sizeof(struct in6_addr));
+}
+
 static struct tcp_out *attempted(const struct tcp_channel *channel, uint64_t attempt)
 {
     for (unsigned i = 0; channel->lanes && i < DQPLB_MAX_LANES; i++) {
@@ -76,6 +92,7 @@ bool tcp_lane_connected(struct tcp_channel *channel, uint64_t attempt, int fd)
     if (!lane) return false;
     lane->attempt = 0;
     lane->fd = fd;
+    lane->by_pages = goes_round(fd);
     tcp_lane_watch(channel->connection->pml->tcp, lane, fd, false);
     lanes_opened(channel->connection, lane->index);
     return true;
@@ -139,7 +156,7 @@ static size_t gather(const struct tcp_out *lane, struct iovec *piece)
     size_t pieces = 0, skip = lane->sent;
     for (uint32_t i = lane->head; i != lane->tail && i - lane->head < GATHER; i++) {
         const struct tcp_entry *entry = &lane->ring[i % TCP_LANE_DEPTH];
-        if (i != lane->head && entry->frame.bytes >= TCP_PIPE_LEAST) break;
+        if (i != lane->head && lane->by_pages && entry->frame.bytes >= TCP_PIPE_LEAST) break;
         pieces += add_piece(&piece[pieces], &entry->frame, sizeof entry->frame, &skip);
         pieces += add_piece(&piece[pieces], entry->from, entry->frame.bytes, &skip);
     }
@@ -153,7 +170,7 @@ static bool fill_pipe(struct tcp_out *lane)
     const struct tcp_entry *entry = &lane->ring[lane->head % TCP_LANE_DEPTH];
     size_t header = lane->sent < sizeof entry->frame ? sizeof entry->frame - lane->sent : 0;
     size_t from = header ? 0 : lane->sent - sizeof entry->frame, bytes = entry->frame.bytes - from;
-    if (bytes < TCP_PIPE_LEAST) return false;
+    if (!lane->by_pages || bytes < TCP_PIPE_LEAST) return false;
     if (bytes > TCP_PIPE_MOST + TCP_PIPE_LEAST) bytes = TCP_PIPE_MOST;
     if (!lane->pipe) lane->pipe = tcp_pipe_take(pipes);
     if (!lane->pipe) return false;
