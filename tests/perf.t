@@ -143,9 +143,9 @@ unset MPICH_DOES
 runs "hosts are counted" 2 "$perf" --hosts h1,h2,h3 latency
 runs "start is measured" 0 env PATH="$scratch/bin" "$perf" --start --ranks 3 --rounds 2 --out "$scratch/results"
 is "once a round" 2 "$(grep -c '^ncclx start 3 0 [1-9]' "$scratch/results/lines.txt")"
-runs "a setting is compared with none" 0 env NCCLX_TRANSPORTS=tcp "$perf" --rounds 1 --ms 1 --least 65536 --most 131072 \
+runs "a setting is compared with none" 0 env NCCLX_TRANSPORTS=tcp "$perf" --rounds 1 --ms 1 --least 524288 --most 1048576 \
     --variant NCCLX_PROTOCOL=copy --variant NCCLX_LOG=warn,pml:info --out "$scratch/results" latency put
-like "with a ratio, and without other libraries" 'bytes +(ncclx +variant|variant +ncclx) +best.* 65536 +[0-9.]+ +[0-9.]+ +[0-9.]+ \[' "$(tr '\n' ' ' <<<"$out")"
+like "with a ratio, and without other libraries" 'bytes +(ncclx +variant|variant +ncclx) +best.* 524288 +[0-9.]+ +[0-9.]+ +[0-9.]+ \[' "$(tr '\n' ' ' <<<"$out")"
 like "it is in force" 'large messages to rank [01] are copied' "$err"
 like "it is named" 'variant is ncclx with NCCLX_PROTOCOL=copy NCCLX_LOG' "$err"
 runs "an unknown test is refused" 2 "$perf" speed
