@@ -681,13 +681,13 @@ static void either_way(void **state)
     (void)state;
     world_open(&world, 2, NULL);
     struct pml_counters counters;
-    for (int i = 0; i < 400; i++) {
-        size_t bytes = PACE_LEAST - 1 + (size_t)i * 157;
+    for (int i = 0; i < 800; i++) {
+        size_t bytes = PACE_LEAST - 1 + (size_t)i * 79;
         transfer(0, 1, bytes, i % 2);
         if (i % 3 == 0) transfer(1, 0, bytes, i % 2);
     }
     pml_get_counters(&world.rt[0], &counters);
-    assert_true(counters.eager > 10 && counters.rendezvous > 10);
+    assert_true(counters.eager >= CHOICE_TRIAL && counters.rendezvous >= CHOICE_TRIAL); /* one trial at least */
     world_close(&world);
 }
 
