@@ -3,7 +3,6 @@
  * end, and how many descriptors a rank had open at most. */
 #include "check.h"
 
-#include <dirent.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -13,16 +12,6 @@
 #define BURST 5
 
 static int rank, size;
-
-static int descriptors(void)
-{
-    int count = -3;
-    DIR *folder = opendir("/proc/self/fd");
-    CHECK(folder);
-    while (readdir(folder)) count++;
-    closedir(folder);
-    return count;
-}
 
 static unsigned char byte_of(int from, int to, int round, size_t at)
 {
@@ -101,7 +90,7 @@ int main(int argc, char **argv)
     OK(ncclx_comm_size(WORLD, &size));
     for (int round = 0; round < rounds; round++) {
         burst(round);
-        now = descriptors();
+        now = open_descriptors();
         if (now > most) most = now;
         exchange(SMALL, round);
         exchange(LARGE, round);

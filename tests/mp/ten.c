@@ -6,7 +6,6 @@
 
 #include "pml/pml.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <pmix.h>
 #include <string.h>
@@ -81,21 +80,11 @@ struct figures {
     unsigned asked;
 };
 
-static int descriptors(void)
-{
-    int count = -3;
-    DIR *folder = opendir("/proc/self/fd");
-    CHECK(folder);
-    while (readdir(folder)) count++;
-    closedir(folder);
-    return count;
-}
-
 static struct figures look(void)
 {
     static const char *const transports[] = {"self", "shm", "tcp"};
     struct ncclx_rt *rt = ncclx_process.rt;
-    struct figures figures = {.all_descriptors = descriptors(), .asked = atomic_load(&asked)};
+    struct figures figures = {.all_descriptors = open_descriptors(), .asked = atomic_load(&asked)};
     struct pml_counters counters;
     struct base_area_usage usage;
     base_rt_lock(rt);
