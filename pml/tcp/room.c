@@ -8,7 +8,6 @@
 
 #include "pml/lanes/lanes.h"
 
-#include <dirent.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -19,21 +18,13 @@
 #define ASKED_MOST 8
 /* A peer that has said no is not asked again before. */
 #define REFUSED_NS UINT64_C(20000000)
-
-static unsigned descriptors_used(void)
-{
-    unsigned count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    if (!folder) return 32;
-    while (readdir(folder)) count++;
-    closedir(folder);
-    return count - 3; /* ".", ".." and the folder itself */
-}
+/* In use, where that cannot be seen. */
+#define DESCRIPTORS_GUESSED 32
 
 void tcp_room_start(struct tcp *tcp)
 {
     struct rlimit limit;
-    unsigned peers = (unsigned)tcp->pml->rt->job.size - 1, used = descriptors_used() + RESERVE;
+    unsigned peers = (unsigned)tcp->pml->rt->job.size - 1, used = base_process_descriptors(DESCRIPTORS_GUESSED) + RESERVE;
     if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == RLIM_INFINITY) return;
     rlim_t left = limit.rlim_cur > used ? limit.rlim_cur - used : 0, most = left / (1 + 2);
     if (left / (1 + 2 * tcp_lanes_most(limit.rlim_cur, peers)) >= peers) return;

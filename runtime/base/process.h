@@ -33,6 +33,8 @@ int base_process_init(void);
 int base_process_own_fd(int fd);
 /* Closes it, owned or not: no child that is forked at that moment keeps it. */
 void base_process_close(int fd);
+/* How many descriptors are open; if_unknown where that cannot be seen. */
+unsigned base_process_descriptors(unsigned if_unknown);
 int base_process_own_mapping(void *start, size_t bytes);
 void base_process_disown_mapping(void *start);
 

@@ -5,7 +5,6 @@
 #include "runtime/info/info.h"
 #include "pml/pml.h"
 
-#include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,16 +60,6 @@ static uint64_t resident_bytes(void)
     return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static uint64_t descriptors_open(void)
-{
-    uint64_t count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    if (!folder) return 0;
-    while (readdir(folder)) count++;
-    closedir(folder);
-    return count - 3; /* ".", ".." and the folder itself */
-}
-
 static int look(const struct job *job, struct moment *moment)
 {
     int error = NCCLX_SUCCESS;
@@ -79,7 +68,7 @@ static int look(const struct job *job, struct moment *moment)
     for (size_t i = 0; i < TRANSPORTS && !error; i++) error = pml_get_holdings(job->rt, transports[i], -1, &moment->by[i]);
     base_rt_unlock(job->rt);
     moment->resident = resident_bytes();
-    moment->descriptors = descriptors_open();
+    moment->descriptors = base_process_descriptors(0);
     return error;
 }
 
