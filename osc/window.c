@@ -42,12 +42,12 @@ static int describe_part(struct osc_window *window, struct osc_card *card)
     if (card->shared) {
         card->control_offset = (uint64_t)((char *)window->control - window->base);
         error = pml_region_card(rt, window->base, (size_t)(card->control_offset + control_bytes(window)), &card->memory_card);
-        if (!error) error = pml_region_open(rt, &card->memory_card, (size_t)window->bytes); /* not the control words */
+        if (!error) error = pml_region_open(window->face.comm, &card->memory_card, (size_t)window->bytes); /* not the control words */
         window->own_card = card->memory_card;
         return error;
     }
     if (window->bytes) error = pml_region_card(rt, window->base, (size_t)window->bytes, &card->memory_card);
-    if (window->bytes && !error) error = pml_region_open(rt, &card->memory_card, (size_t)window->bytes);
+    if (window->bytes && !error) error = pml_region_open(window->face.comm, &card->memory_card, (size_t)window->bytes);
     window->own_card = card->memory_card;
     window->plain = window->bytes && !pml_region_shareable(&card->memory_card);
     return error ? error : pml_region_card(rt, window->control, (size_t)control_bytes(window), &card->control_card);

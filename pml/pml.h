@@ -66,8 +66,8 @@ struct pml_region {
 
 /* Describes [base, base + bytes) of this rank for its peers, who may use it from now on. Valid while the memory is. */
 int pml_region_card(struct ncclx_rt *rt, void *base, size_t bytes, struct pml_region_card *card);
-/* Peers may write to, and read from, the first `bytes` of it over lanes, too. */
-int pml_region_open(struct ncclx_rt *rt, struct pml_region_card *card, size_t bytes);
+/* The members of comm, and nobody else, may write to, and read from, the first `bytes` of it over lanes, too. */
+int pml_region_open(const struct ncclx_comm *comm, struct pml_region_card *card, size_t bytes);
 /* The end of a card, before the memory ends: nothing is written or read there for peers any more. */
 void pml_region_hide(struct ncclx_rt *rt, const struct pml_region_card *card);
 /* Whether it describes memory of pml_mem_alloc, which peers can map. */

@@ -91,10 +91,10 @@ int pml_region_card(struct ncclx_rt *rt, void *base, size_t bytes, struct pml_re
     return NCCLX_SUCCESS;
 }
 
-int pml_region_open(struct ncclx_rt *rt, struct pml_region_card *card, size_t bytes)
+int pml_region_open(const struct ncclx_comm *comm, struct pml_region_card *card, size_t bytes)
 {
-    if (!rt->pml->tcp || !bytes) return NCCLX_SUCCESS;
-    return lanes_range_add(rt->pml, card->word[CARD_ADDRESS], bytes, &card->word[CARD_KEY]);
+    if (!comm->rt->pml->tcp || !bytes) return NCCLX_SUCCESS;
+    return lanes_range_add(comm, card->word[CARD_ADDRESS], bytes, &card->word[CARD_KEY]);
 }
 
 /* ---- Memory of a peer ---------------------------------------------------------------------------------------------- */

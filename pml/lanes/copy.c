@@ -168,7 +168,7 @@ void lanes_copy_asked(struct lanes *lanes)
     copy->slot_bytes = chunk_wanted(pml);
     size_t bytes = copy->target.slots * copy->slot_bytes;
     copy->slots = base_alloc(AREA_PML, bytes);
-    if (!copy->slots || lanes_range_add(pml, (uint64_t)(uintptr_t)copy->slots, bytes, &copy->slots_key)) {
+    if (!copy->slots || lanes_range_take(lanes->connection, copy->slots, bytes, &copy->slots_key)) {
         base_free(AREA_PML, copy->slots);
         copy->slots = NULL;
         lanes_breach(lanes, "memory is short for chunks from it");

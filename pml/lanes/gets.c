@@ -18,22 +18,17 @@ static void ask(struct lanes *lanes, const struct lanes_get *get, uint64_t key)
     pml_post_control(lanes->connection, &packet);
 }
 
-static struct lanes_get *make(struct pml *pml, char *to, size_t bytes)
+static struct lanes_get *make(const struct pml_connection *connection, void *to, size_t bytes)
 {
-    struct lanes_range *range;
+    struct pml *pml = connection->pml;
     struct lanes_get *get = pml->lanes->free_gets;
     if (get) pml->lanes->free_gets = get->next;
     else get = base_alloc(AREA_PML, sizeof *get);
     if (!get) return NULL;
-    if (lanes_range_take(pml, &range, &get->name)) {
-        get->next = pml->lanes->free_gets;
-        pml->lanes->free_gets = get;
-        return NULL;
-    }
-    range->address = (uint64_t)(uintptr_t)to;
-    range->bytes = bytes;
-    range->get = get;
-    return get;
+    if (!lanes_range_take(connection, to, bytes, &get->name)) return get;
+    get->next = pml->lanes->free_gets;
+    pml->lanes->free_gets = get;
+    return NULL;
 }
 
 int pml_order_get(struct pml_order *order, size_t offset, void *to, size_t bytes)
@@ -43,7 +38,7 @@ int pml_order_get(struct pml_order *order, size_t offset, void *to, size_t bytes
     if (order->error || lanes->lost)
         return base_error(NCCLX_ERR_PROC_FAILED, "the way to rank %d has failed", lanes->connection->rank);
     if (!bytes) return NCCLX_SUCCESS;
-    struct lanes_get *get = make(pml, to, bytes);
+    struct lanes_get *get = make(lanes->connection, to, bytes);
     if (!get) return base_error(NCCLX_ERR_NO_MEM, "no memory for a get");
     get->order = order;
     get->address = order->address + offset;
@@ -110,7 +105,7 @@ void lanes_get_arrived(struct lanes *lanes, const struct pml_packet *packet)
     uint64_t key = packet->u.word[0], address = packet->u.word[1], bytes = packet->u.word[2];
     const struct lanes_range *range = lanes_range_find(pml, key);
     struct lanes_origin *origin;
-    if (!range || range->get || !bytes || !lanes_range_holds(range, address, bytes)) {
+    if (!range || range->writes_only || !lanes_range_allows(range, lanes->connection) || !bytes || !lanes_range_holds(range, address, bytes)) {
         lanes_breach(lanes, "it reads memory that it may not");
         return;
     }

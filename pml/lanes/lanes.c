@@ -52,7 +52,7 @@ void lanes_stop(struct pml *pml)
         state->free_gets = get->next;
         base_free(AREA_PML, get);
     }
-    base_free(AREA_PML, state->range);
+    lanes_ranges_release(state);
     base_free(AREA_PML, state);
     pml->lanes = NULL;
 }

@@ -71,8 +71,8 @@ void lanes_send(struct pml_connection *connection, struct lanes_put *put);
 /* The same by the copy protocol: the send is complete when the last of its data is in a slot. */
 void lanes_copy_send(struct pml_connection *connection, struct pml_request *request);
 
-/* Memory that peers may write to and read from, by key. */
-int lanes_range_add(struct pml *pml, uint64_t address, uint64_t bytes, uint64_t *key);
+/* Memory that the members of comm may write to and read from, by key. */
+int lanes_range_add(const struct ncclx_comm *comm, uint64_t address, uint64_t bytes, uint64_t *key);
 void lanes_range_drop(struct pml *pml, uint64_t key);
 
 #endif

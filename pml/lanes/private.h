@@ -36,12 +36,13 @@ struct pml_order {
     void *arg;
 };
 
-/* Of this process: memory that peers may reach by key. A get's goes to one peer, once. */
+/* Of this process: memory that peers may reach by key, and who may: one peer, members, or (both null) all of the job. */
 struct lanes_range {
     uint64_t address, bytes;
     uint32_t generation, next_free;
-    bool used;
-    struct lanes_get *get;
+    bool used, writes_only;              /* of a get, or for chunks: nobody reads it */
+    const struct pml_connection *only;
+    uint64_t *members; /* bitmap of job ranks */
 };
 
 struct lanes_get {
@@ -55,6 +56,8 @@ struct lanes_state {
     struct dqplb_limits limits[NCCLX_DISTANCE_UNKNOWN + 1]; /* of classes */
     struct lanes_range *range;
     uint32_t ranges, free_range; /* the latter: index + 1 */
+    uint32_t random[64];         /* for generations; the last of them are used */
+    unsigned randoms_left;
     struct lanes_put *free_puts;
     struct lanes_flush *free_flushes;
     struct lanes_get *free_gets;
@@ -144,8 +147,11 @@ void lanes_close_arrived(struct lanes *lanes, const struct pml_packet *packet);
 
 /* ranges.c */
 struct lanes_range *lanes_range_find(struct pml *pml, uint64_t key);
-int lanes_range_take(struct pml *pml, struct lanes_range **range, uint64_t *key);
+/* For one peer, which may write there and not read. */
+int lanes_range_take(const struct pml_connection *only, void *memory, uint64_t bytes, uint64_t *key);
 bool lanes_range_holds(const struct lanes_range *range, uint64_t address, uint64_t bytes);
+bool lanes_range_allows(const struct lanes_range *range, const struct pml_connection *connection);
+void lanes_ranges_release(struct lanes_state *state);
 
 /* orders.c */
 void lanes_order_put_ended(struct pml_order *order, int code);

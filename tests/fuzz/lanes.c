@@ -173,10 +173,9 @@ static void parse_card(const uint8_t *data, size_t bytes)
 
 static void start(struct pml_order **order)
 {
-    struct pml *pml = world.world.rt[0].pml;
     struct ncclx_request *request[2];
     struct pml_region region = {.access = PML_ACCESS_LANES, .address = 4096, .bytes = BYTES, .peer = 1, .key = 5};
-    if (lanes_range_add(pml, (uint64_t)(uintptr_t)window + MARGIN, BYTES, &key)) abort();
+    if (lanes_range_add(&world.world.comm[0], (uint64_t)(uintptr_t)window + MARGIN, BYTES, &key)) abort();
     if (pml_irecv(&world.world.comm[0], PML_USER, buffer + MARGIN, BYTES, 1, 1, &request[0])) abort();
     if (pml_isend(&world.world.comm[0], PML_USER, large, LARGE, 1, 1, &request[1])) abort();
     receive = ((struct pml_request *)request[0])->name;

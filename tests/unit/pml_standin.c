@@ -60,9 +60,9 @@ void pml_region_hide(struct ncclx_rt *rt, const struct pml_region_card *card)
     (void)card;
 }
 
-int pml_region_open(struct ncclx_rt *rt, struct pml_region_card *card, size_t bytes)
+int pml_region_open(const struct ncclx_comm *comm, struct pml_region_card *card, size_t bytes)
 {
-    (void)rt;
+    (void)comm;
     must(bytes <= card->word[1]);
     card->word[3] = bytes;
     return NCCLX_SUCCESS;

@@ -26,11 +26,12 @@ struct block {
 };
 
 static struct tcp_world world;
-static struct block window, buffer[3], got[3]; /* by peer: of an announced receive with tag 1, and of a get */
+static struct block window, club; /* of all ranks, of ranks 0 and 2 */
+static struct block buffer[3], got[3]; /* by peer: of an announced receive with tag 1, and of a get */
 static char large[LARGE], arriving[LARGE], honest[8];
 static struct ncclx_request *receive[3], *sent[3], *arrives, *from_honest;
 static struct pml_order *order[3];
-static uint64_t window_key, get_key[3];
+static uint64_t window_key, club_key, get_key[3];
 static int signals;
 
 /* ---- What the peer says ---- */
@@ -103,6 +104,7 @@ static void key_of_nothing(void) { write_to(window_key + 100, address_of(window.
 static void key_of_old(void) { write_to(window_key + (UINT64_C(1) << 32), address_of(window.data), 8); }
 static void key_of_another_s_receive(void) { write_to(pml_receive_key(name_of(receive[2])), address_of(buffer[2].data), 8); }
 static void key_of_another_s_get(void) { write_to(get_key[2], address_of(got[2].data), 8); }
+static void key_of_a_window_of_others(void) { write_to(club_key, address_of(club.data), 8); }
 static void key_of_a_send(void) { write_to(pml_receive_key(name_of(sent[1])), address_of(large), 8); }
 static void key_of_what_was_dropped(void)
 {
@@ -245,6 +247,7 @@ static void gets(uint64_t key, uint64_t address, uint64_t bytes)
     PACKET(.kind = PROTOCOL_LANES, .count = LANES_GET, .inline_bytes = 32, .context = 77, .u.word = {key, address, bytes, 4096});
 }
 static void gets_without_key(void) { gets(12345, address_of(window.data), 8); }
+static void gets_from_a_window_of_others(void) { gets(club_key, address_of(club.data), 8); }
 static void gets_past_the_end(void) { gets(window_key, address_of(window.data) + 1, BYTES); }
 static void gets_what_wraps(void) { gets(window_key, address_of(window.data), UINT64_MAX); }
 static void gets_half_of_all(void) { gets(window_key, address_of(window.data), HUGE_LENGTH); }
@@ -305,13 +308,14 @@ struct attack {
 
 #define SENSE "makes no sense"
 #define WITHOUT_KEY "with a key that is not valid"
+#define NOT_ITS_KEY "with a key that is not its own"
 #define OUTSIDE "which is not in the memory of its key"
 #define NO_RECEIVE "which is not in a receive that waits for it"
 #define NOT_ITS "it fills a receive that is not its own"
 #define ATTACK(function, why) {#function, function, why}
 static const struct attack attacks[] = {
     ATTACK(key_of_nothing, WITHOUT_KEY), ATTACK(key_of_old, WITHOUT_KEY), ATTACK(key_of_another_s_receive, NO_RECEIVE),
-    ATTACK(key_of_another_s_get, WITHOUT_KEY), ATTACK(key_of_a_send, NO_RECEIVE), ATTACK(key_of_what_was_dropped, WITHOUT_KEY),
+    ATTACK(key_of_another_s_get, NOT_ITS_KEY), ATTACK(key_of_a_window_of_others, NOT_ITS_KEY), ATTACK(key_of_a_send, NO_RECEIVE), ATTACK(key_of_what_was_dropped, WITHOUT_KEY),
     ATTACK(before_window, OUTSIDE), ATTACK(behind_window, OUTSIDE), ATTACK(across_its_end, OUTSIDE), ATTACK(wraps_around, OUTSIDE),
     ATTACK(wraps_into, OUTSIDE), ATTACK(longest, OUTSIDE), ATTACK(before_receive, NO_RECEIVE), ATTACK(past_receive, NO_RECEIVE),
     ATTACK(receive_wraps, NO_RECEIVE), ATTACK(past_get, OUTSIDE), ATTACK(nothing_at_all, SENSE), ATTACK(unknown_frame, SENSE),
@@ -336,7 +340,7 @@ static const struct attack attacks[] = {
     ATTACK(applied_too_many, "farther than what was sent"), ATTACK(closes_no_lane, "not there"), ATTACK(closes_another_life, "not there"),
     ATTACK(closes_a_life_that_wraps, "not there"), ATTACK(reports_unasked, "nobody asked for"), ATTACK(slots_unasked, "nobody asked for"),
     ATTACK(clears_no_chunk, "not got"), ATTACK(chunk_without_slots, "no such slot"), ATTACK(asks_for_slots_twice, "twice"),
-    ATTACK(gets_without_key, "may not"), ATTACK(gets_past_the_end, "may not"), ATTACK(gets_what_wraps, "may not"),
+    ATTACK(gets_without_key, "may not"), ATTACK(gets_from_a_window_of_others, "may not"), ATTACK(gets_past_the_end, "may not"), ATTACK(gets_what_wraps, "may not"),
     ATTACK(gets_half_of_all, "may not"), ATTACK(gets_nothing, "may not"), ATTACK(gets_from_a_get, "may not"),
     ATTACK(gets_from_a_receive, "may not"),
     ATTACK(acknowledges_what_was_not_sent, "acknowledges makes no sense"), ATTACK(acknowledges_all_there_is, "acknowledges makes no sense"),
@@ -389,7 +393,9 @@ static int begin(void **state)
 {
     static char *environment[] = {"NCCLX_LOG=none", "NCCLX_DQPLB_NODE=1:4:1000", NULL};
     (void)state;
+    static const int members[] = {2, 0};
     memset(&window, 0x5a, sizeof window);
+    memset(&club, 0x5a, sizeof club);
     memset(buffer, 0x5a, sizeof buffer);
     memset(got, 0x5a, sizeof got);
     memset(arriving, 0x5a, sizeof arriving);
@@ -399,7 +405,9 @@ static int begin(void **state)
     struct ncclx_rt *rt = &world.world.rt[0];
     pml_signal_register(rt, count_signal, NULL);
     if (pml_am_register(rt, 3, no_message, NULL)) return -1;
-    if (lanes_range_add(rt->pml, address_of(window.data), BYTES, &window_key)) return -1;
+    const struct ncclx_comm two = {.rt = rt, .rank = 1, .size = 2, .world = members};
+    if (lanes_range_add(&world.world.comm[0], address_of(window.data), BYTES, &window_key)) return -1;
+    if (lanes_range_add(&two, address_of(club.data), BYTES, &club_key)) return -1;
     for (int rank = 1; rank <= 2; rank++) begin_peer(rank);
     assert_int_equal(pml_irecv(&world.world.comm[0], PML_USER, arriving, LARGE, 1, 2, &arrives), 0);
     assert_int_equal(pml_irecv(&world.world.comm[0], PML_USER, honest, sizeof honest, 2, 3, &from_honest), 0);
@@ -462,11 +470,40 @@ static void attack(void **state)
     assert_false(sent[1]->complete);
     assert_int_equal(signals, 0);
     whole(&window);
+    untouched(&club);
     untouched(&buffer[2]);
     untouched(&got[2]);
     for (int i = 1; i <= 2; i++) whole(&buffer[i]);
     for (int i = 1; i <= 2; i++) whole(&got[i]);
     the_other_goes_on();
+}
+
+/* Who is told no key has to guess 32 bits of it. */
+static void keys_are_no_row(void **state)
+{
+    (void)state;
+    uint64_t key[3];
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(lanes_range_add(&world.world.comm[0], address_of(window.data), BYTES, &key[i]), 0);
+        assert_true(key[i] >> 32 && !(key[i] & PML_RECEIVE_KEY));
+        lanes_range_drop(world.world.rt[0].pml, key[i]);
+    }
+    assert_int_equal((uint32_t)key[1], (uint32_t)key[0]);
+    assert_true(key[1] != key[0] && key[2] != key[1] && key[2] != key[0]);
+    assert_true(key[2] - key[1] != key[1] - key[0]);
+}
+
+static void members_may_write(void **state)
+{
+    (void)state;
+    const uint64_t word = UINT64_C(0x0123456789abcdef);
+    const struct tcp_frame frame = {.kind = TCP_FRAME_WRITE, .bytes = 8, .to = address_of(club.data), .key = club_key};
+    tcp_world_say(world.peer[2].to[0], &frame, sizeof frame);
+    tcp_world_say(world.peer[2].to[0], &word, sizeof word);
+    tcp_world_look(&world, 2);
+    assert_false(world.peer[2].channel->lost);
+    assert_memory_equal(club.data, &word, sizeof word);
+    whole(&club);
 }
 
 /* What looks odd and is allowed: it hurts nobody but its sender. */
@@ -508,10 +545,12 @@ static void signals_are_counted(void **state)
 
 int main(void)
 {
-    static struct CMUnitTest tests[ATTACKS + 3] = {
+    static struct CMUnitTest tests[ATTACKS + 5] = {
         [ATTACKS] = cmocka_unit_test_setup_teardown(late_fill_is_dropped, begin, end),
         cmocka_unit_test_setup_teardown(length_without_data_is_a_truncation, begin, end),
         cmocka_unit_test_setup_teardown(signals_are_counted, begin, end),
+        cmocka_unit_test_setup_teardown(keys_are_no_row, begin, end),
+        cmocka_unit_test_setup_teardown(members_may_write, begin, end),
     };
     for (size_t i = 0; i < ATTACKS; i++)
         tests[i] = (struct CMUnitTest){attacks[i].name, attack, begin, end, (void *)(uintptr_t)&attacks[i]};
