@@ -36,9 +36,10 @@ mp_programs += tests/mp/death
 tests_mp_death_SOURCES = tests/mp/death.c tests/mp/check.h
 tests_mp_death_LDADD = $(MP_LIBS)
 
+# Sees hidden symbols, as do keys and ten.
 mp_programs += tests/mp/deadline
 tests_mp_deadline_SOURCES = tests/mp/deadline.c tests/mp/check.h
-tests_mp_deadline_LDADD = $(MP_LIBS)
+tests_mp_deadline_LDADD = $(CORE_LIBS)
 
 mp_programs += tests/mp/errors
 tests_mp_errors_SOURCES = tests/mp/errors.c tests/mp/check.h
