@@ -65,10 +65,7 @@ static void greet(struct tcp_channel *channel, int fd)
     channel->told = channel->come;
     channel->untold = 0;
     tcp_trouble_begin_control(&tcp->trouble, &channel->luck);
-    if (!channel->in) channel->in = base_alloc(AREA_TCP, TCP_IN_BYTES);
-    if (!channel->in)
-        tcp_lost(channel, "memory is short for what it sends");
-    else if (send(fd, &greeting, sizeof greeting, MSG_NOSIGNAL) != sizeof greeting) /* a fresh socket has room for it */
+    if (send(fd, &greeting, sizeof greeting, MSG_NOSIGNAL) != sizeof greeting) /* a fresh socket has room for it */
         tcp_broke(channel, strerror(errno));
     else
         tcp_watch(channel);

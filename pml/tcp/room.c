@@ -3,7 +3,9 @@
  *
  * Each connection has one lane in either direction then, and is counted with them, so that one that is open can always go on. Half of the
  * places may be taken by attempts of ours: the other half is for peers, or all would wait for each other. A peer that
- * comes when there is no room is sent away, and comes again. */
+ * comes when there is no room is sent away, and comes again.
+ *
+ * Buffers of connections are there while they are used, however many descriptors there are. */
 #include "pml/tcp/tcp.h"
 
 #include "pml/lanes/lanes.h"
@@ -140,6 +142,24 @@ void tcp_room_trim(struct tcp *tcp)
         if (channel->meet.state == MEET_IDLE) tcp_lanes_trim(channel);
 }
 
+static void drop_buffer(struct tcp_channel *channel)
+{
+    base_free(AREA_TCP, channel->in);
+    channel->in = NULL;
+    channel->in_begin = channel->in_end = 0;
+}
+
+void tcp_room_give_back(struct tcp *tcp)
+{
+    for (struct tcp_channel *channel = tcp->first; channel; channel = channel->next) {
+        bool idle = (int)(channel->used - tcp->idle_looks) < 0;
+        if (!idle) continue;
+        if (channel->in && channel->in_begin == channel->in_end && !channel->left) drop_buffer(channel);
+        keep_trim(&channel->keep);
+    }
+    tcp->idle_looks = tcp->looks;
+}
+
 void tcp_rest(struct tcp_channel *channel)
 {
     struct tcp *tcp = channel->connection->pml->tcp;
@@ -149,9 +169,7 @@ void tcp_rest(struct tcp_channel *channel)
     }
     tcp_socket_close(channel);
     meet_ended(&channel->meet);
-    base_free(AREA_TCP, channel->in);
-    channel->in = NULL;
-    channel->in_begin = channel->in_end = 0;
+    drop_buffer(channel);
     keep_trim(&channel->keep);
     tcp->trim = true;
     tcp_pending(channel);

@@ -325,12 +325,23 @@ static void acknowledge(struct tcp_channel *channel)
     if (unlikely(due) && channel->meet.state == MEET_OPEN && !channel->lost) tcp_say(channel, TCP_ACK, 0);
 }
 
+/* Of a channel that was idle, once there is something. */
+static bool make_buffer(struct tcp_channel *channel)
+{
+    char byte;
+    if (recv(channel->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+    channel->in = base_alloc(AREA_TCP, TCP_IN_BYTES);
+    if (!channel->in) tcp_lost(channel, "memory is short for what it sends");
+    return channel->in;
+}
+
 /* One read: to the place of what is under way, and ahead. Returns packets and other events, 0: nothing is there. */
 static int receive_some(struct tcp_channel *channel)
 {
     size_t ahead = channel->missing + READ_AHEAD, room = TCP_IN_BYTES - channel->in_end;
     struct iovec piece[2] = {{.iov_base = channel->to, .iov_len = channel->left}};
     int pieces = channel->left ? 1 : 0;
+    if (unlikely(!channel->in) && !make_buffer(channel)) return 0;
     piece[pieces++] = (struct iovec){.iov_base = channel->in + channel->in_end, .iov_len = ahead < room ? ahead : room};
     ssize_t got = pieces == 1 ? recv(channel->fd, piece[0].iov_base, piece[0].iov_len, MSG_DONTWAIT)
                               : readv(channel->fd, piece, pieces);

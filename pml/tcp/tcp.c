@@ -22,7 +22,8 @@
 #define IDLE_LOOKS 64
 /* A peer that so many messages in a row came from is the only one that talks. */
 #define ALONE_AFTER 64
-/* A receive that has waited so long, or up to twice that, makes the connection on which its peer's end is seen. */
+/* A receive that has waited so long, or up to twice that, makes the connection on which its peer's end is seen; and one that was not used
+ * as long gives buffers back. */
 #define AWAIT_NS UINT64_C(400000000)
 #define OPEN_LOOK_NS UINT64_C(200000)
 /* How long the end waits for peers to say that they have all they need. */
@@ -415,6 +416,7 @@ static int look_at_all(struct tcp *tcp)
         tcp->awaited_ns = now;
         tcp->awaits++;
         pml_await(tcp->pml, &transport_tcp, awaited);
+        tcp_room_give_back(tcp);
     }
     if (!others && !((tcp->unsettled || tcp->crowded) && now - tcp->looked_ns > OPEN_LOOK_NS) && now < oob_deadline(tcp->oob))
         return found;

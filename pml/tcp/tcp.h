@@ -83,7 +83,7 @@ struct tcp_channel {
     uint64_t refused_ns; /* when the peer said last that it may not rest */
     unsigned used;       /* tcp->looks when it was last */
     struct tcp_bad_luck luck;
-    char *in; /* what has come and is not taken yet: [in_begin, in_end) of TCP_IN_BYTES */
+    char *in; /* what has come and is not taken yet: [in_begin, in_end) of TCP_IN_BYTES; null: nothing, for a while */
     size_t in_begin, in_end;
     size_t missing; /* of the packet at in_begin, which is taken whole */
     char *to; /* where `left` more bytes of a stream or an eager message go */
@@ -121,6 +121,7 @@ struct tcp {
     bool trim;                 /* some rest, and hold memory of lanes */
     bool ending;
     unsigned looks;            /* at all sockets */
+    unsigned idle_looks;       /* when it was last asked which channels are idle */
     struct tcp_pipes pipes;
     uint64_t awaited_ns;       /* when it was last asked whom receives wait for */
     unsigned awaits;           /* how often */
@@ -201,7 +202,7 @@ bool tcp_say(struct tcp_channel *channel, enum tcp_own kind, uint64_t name);
 /* hold.c: of transport_tcp */
 void tcp_hold(const struct pml_connection *connection, struct pml_holdings *holdings);
 
-/* room.c: descriptors */
+/* room.c: descriptors, and memory that is not in use */
 void tcp_room_start(struct tcp *tcp);
 /* May this process open one more? And take one that a peer has opened? If not, others are asked to rest. */
 bool tcp_room_to_open(struct tcp *tcp);
@@ -216,6 +217,8 @@ void tcp_rest(struct tcp_channel *channel);
 bool tcp_part(struct tcp_channel *channel);
 /* Gives back memory that those at rest do not need: not while events may lead to it. */
 void tcp_room_trim(struct tcp *tcp);
+/* Channels that were not used since the last call give their buffers back. */
+void tcp_room_give_back(struct tcp *tcp);
 /* Descriptors have run out: others of this process have taken some. */
 void tcp_room_short(struct tcp *tcp);
 void tcp_room_tick(struct tcp *tcp, uint64_t now);

@@ -46,6 +46,89 @@ static int hears(int rank)
     return packet.kind;
 }
 
+/* A message that is kept, for there is no receive. */
+static void message(int rank, size_t bytes)
+{
+    static const char data[1000];
+    const struct pml_packet packet = {.kind = PROTOCOL_EAGER, .context = 4, .source = rank, .pass = (uint32_t)bytes, .inline_bytes = PACKET_HAS_PAYLOAD};
+    assert_int_equal(send(world.peer[rank].control, &packet, sizeof packet, MSG_NOSIGNAL), sizeof packet);
+    assert_int_equal(send(world.peer[rank].control, data, bytes, MSG_NOSIGNAL), bytes);
+}
+
+static bool receives(int rank)
+{
+    struct pml_counters before, after;
+    pml_get_counters(&world.world.rt[0], &before);
+    while (tcp_receive(channel[rank]) > 0) continue;
+    pml_get_counters(&world.world.rt[0], &after);
+    return after.unexpected == before.unexpected + 1;
+}
+
+static uint64_t buffers(int rank)
+{
+    struct pml_holdings holdings;
+    assert_int_equal(pml_get_holdings(&world.world.rt[0], "tcp", rank, &holdings), 0);
+    return holdings.bytes[PML_MEMORY_RECEIVE] + holdings.bytes[PML_MEMORY_KEEP];
+}
+
+static void buffers_go_when_idle(void **state)
+{
+    (void)state;
+    const struct pml_packet word = {.kind = PROTOCOL_RESUME}, whole = {.kind = TCP_ACK, .inline_bytes = 8, .u.word = {sizeof word}};
+    const struct pml_payload none = {0};
+    begin();
+    for (int rank = 1; rank <= 2; rank++) {
+        tcp->looks++;
+        message(rank, 1000);
+        assert_true(receives(rank));
+        assert_true(tcp_send(channel[rank], &word, &none));
+    }
+    assert_int_equal(send(world.peer[2].control, &whole, sizeof whole, MSG_NOSIGNAL), sizeof whole); /* has come */
+    assert_true(tcp_receive(channel[2]) > 0);
+    tcp->looks++;
+    tcp_room_give_back(tcp);
+    assert_true(buffers(1) >= TCP_IN_BYTES && buffers(2) >= TCP_IN_BYTES); /* used lately */
+    tcp->looks++;
+    message(1, 10);
+    assert_true(receives(1));
+    tcp->looks++;
+    tcp_room_give_back(tcp);
+    assert_true(buffers(1) >= TCP_IN_BYTES);
+    assert_int_equal(buffers(2), 0);
+    tcp->looks++;
+    tcp_room_give_back(tcp);
+    assert_true(buffers(1) <= 256); /* what the peer has not acknowledged */
+    for (int rank = 1; rank <= 2; rank++) assert_false(receives(rank)); /* a look takes no memory */
+    assert_true(buffers(1) <= 256 && buffers(2) == 0);
+    for (int rank = 1; rank <= 2; rank++) {
+        message(rank, 1000);
+        assert_true(receives(rank));
+        assert_true(tcp_send(channel[rank], &word, &none));
+        assert_int_equal(hears(rank), PROTOCOL_RESUME);
+        assert_int_equal(hears(rank), PROTOCOL_RESUME);
+    }
+    end();
+}
+
+/* Half a message has come: it stays. */
+static void buffers_in_use_stay(void **state)
+{
+    (void)state;
+    static const char data[1000];
+    const struct pml_packet packet = {.kind = PROTOCOL_EAGER, .context = 4, .source = 1, .pass = sizeof data, .inline_bytes = PACKET_HAS_PAYLOAD};
+    begin();
+    assert_int_equal(send(world.peer[1].control, &packet, sizeof packet, MSG_NOSIGNAL), sizeof packet);
+    assert_false(receives(1));
+    for (int i = 0; i < 3; i++) {
+        tcp->looks++;
+        tcp_room_give_back(tcp);
+    }
+    assert_true(buffers(1) >= TCP_IN_BYTES);
+    assert_int_equal(send(world.peer[1].control, data, sizeof data, MSG_NOSIGNAL), sizeof data);
+    assert_true(receives(1));
+    end();
+}
+
 static void one_is_asked(void **state)
 {
     (void)state;
@@ -99,6 +182,8 @@ static void one_that_was_asked_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(buffers_go_when_idle),
+        cmocka_unit_test(buffers_in_use_stay),
         cmocka_unit_test(one_is_asked),
         cmocka_unit_test(those_that_end_are_not_asked),
         cmocka_unit_test(one_that_was_asked_ends),
