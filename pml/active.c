@@ -19,8 +19,10 @@ size_t pml_am_max(struct ncclx_rt *rt, int peer)
     return connection->payload_max - PML_AM_HEADER_MAX;
 }
 
-int pml_am_send(struct ncclx_rt *rt, int peer, unsigned id, const void *header, size_t header_bytes, const void *data,
-                size_t bytes)
+typedef int (*post_fn)(struct pml_connection *connection, const struct pml_packet *packet, const struct pml_payload *payload);
+
+static int post(struct ncclx_rt *rt, int peer, unsigned id, const void *header, size_t header_bytes, const void *data, size_t bytes,
+                post_fn by)
 {
     struct pml_connection *connection;
     int error = pml_connection_to(rt->pml, peer, &connection);
@@ -30,5 +32,23 @@ int pml_am_send(struct ncclx_rt *rt, int peer, unsigned id, const void *header, 
     struct pml_packet packet = {.kind = PROTOCOL_ACTIVE, .count = (uint16_t)header_bytes, .tag = (int)id};
     struct pml_payload payload = {.first = header, .first_bytes = header_bytes, .second = data, .second_bytes = bytes};
     connection->traffic.sent += bytes;
-    return pml_post_copy(connection, &packet, &payload);
+    return by(connection, &packet, &payload);
+}
+
+int pml_am_send(struct ncclx_rt *rt, int peer, unsigned id, const void *header, size_t header_bytes, const void *data,
+                size_t bytes)
+{
+    return post(rt, peer, id, header, header_bytes, data, bytes, pml_post_copy);
+}
+
+int pml_am_answer(struct ncclx_rt *rt, int peer, unsigned id, const void *header, size_t header_bytes, const void *data,
+                  size_t bytes)
+{
+    return post(rt, peer, id, header, header_bytes, data, bytes, pml_answer_copy);
+}
+
+void pml_peer_breach(struct ncclx_rt *rt, int peer, const char *what)
+{
+    struct pml_connection *connection = pml_connection_found(rt->pml, peer);
+    if (connection) pml_breach(connection, what);
 }

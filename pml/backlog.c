@@ -33,7 +33,7 @@ void pml_stream_append(struct pml_connection *connection, struct pml_request *re
     make_busy(connection);
 }
 
-int pml_post_copy(struct pml_connection *connection, const struct pml_packet *packet, const struct pml_payload *payload)
+static int post_copy(struct pml_connection *connection, const struct pml_packet *packet, const struct pml_payload *payload, bool answers)
 {
     if (pml_connection_clear(connection) && connection->transport->post(connection, packet, payload))
         return NCCLX_SUCCESS;
@@ -51,8 +51,28 @@ int pml_post_copy(struct pml_connection *connection, const struct pml_packet *pa
     if (payload->second_bytes) memcpy(copy + payload->first_bytes, payload->second, payload->second_bytes);
     post->payload = (struct pml_payload){.first = copy, .first_bytes = bytes};
     post->request = NULL;
+    post->answer = answers ? sizeof *post + bytes : 0;
+    connection->answers += post->answer;
     pml_backlog_append(connection, post);
     return NCCLX_SUCCESS;
+}
+
+int pml_post_copy(struct pml_connection *connection, const struct pml_packet *packet, const struct pml_payload *payload)
+{
+    return post_copy(connection, packet, payload, false);
+}
+
+static bool takes_answers(struct pml_connection *connection)
+{
+    if (likely(connection->answers <= PML_ANSWERS_MAX)) return true;
+    pml_breach(connection, "it asks for more and more, and takes no answers");
+    return false;
+}
+
+int pml_answer_copy(struct pml_connection *connection, const struct pml_packet *packet, const struct pml_payload *payload)
+{
+    if (takes_answers(connection)) return post_copy(connection, packet, payload, true);
+    return base_error(NCCLX_ERR_TRANSPORT, "rank %d takes no answers", connection->rank);
 }
 
 /* The first of those that wait is on its way. */
@@ -63,8 +83,9 @@ static void post_ended(struct pml_connection *connection)
     connection->posts--;
     if (!post->next) connection->last_post = NULL;
     if (post->request) {
-        base_request_complete(&post->request->base, NCCLX_SUCCESS);
+        if (likely(post->packet.kind == PROTOCOL_EAGER)) base_request_complete(&post->request->base, NCCLX_SUCCESS);
     } else {
+        connection->answers -= post->answer;
         if (post->payload.first) base_free(AREA_PML, (void *)(uintptr_t)post->payload.first);
         pml_post_put(connection->pml, post);
     }
@@ -97,12 +118,12 @@ void pml_backlog_push(struct pml_connection *connection)
 
 /* Control packets must not be lost, and there is nobody to give an error to: without memory to keep one, the rank stays here until
  * its peer has made room or others have freed memory. The job cannot go on where neither happens. */
-void pml_post_control(struct pml_connection *connection, const struct pml_packet *packet)
+static void post_control(struct pml_connection *connection, const struct pml_packet *packet, bool answers)
 {
     const struct pml_payload none = {0};
     const struct timespec pause = {.tv_nsec = 100000};
     uint64_t deadline = 0;
-    while (unlikely(pml_post_copy(connection, packet, &none))) {
+    while (unlikely(post_copy(connection, packet, &none, answers))) {
         uint64_t now = base_clock_ns();
         if (!deadline) {
             deadline = now + CONTROL_WAIT_NS;
@@ -114,6 +135,31 @@ void pml_post_control(struct pml_connection *connection, const struct pml_packet
         drain_posts(connection);
         nanosleep(&pause, NULL);
     }
+}
+
+void pml_post_control(struct pml_connection *connection, const struct pml_packet *packet)
+{
+    post_control(connection, packet, false);
+}
+
+void pml_answer(struct pml_connection *connection, const struct pml_packet *packet)
+{
+    if (takes_answers(connection)) post_control(connection, packet, true);
+}
+
+void pml_backlog_asks(struct pml_connection *connection)
+{
+    struct pml_post *post, *last = NULL;
+    for (struct pml_post **at = &connection->first_post; (post = *at);) {
+        if (!post->request || post->packet.kind != PROTOCOL_EAGER || pml_send_asks(post->request)) {
+            last = post;
+            at = &post->next;
+            continue;
+        }
+        *at = post->next;
+        connection->posts--;
+    }
+    connection->last_post = last;
 }
 
 static int drain_streams(struct pml_connection *connection)

@@ -14,9 +14,12 @@ struct pml_post {
     struct pml_post *next;
     struct pml_packet packet;
     struct pml_payload payload;
-    struct pml_request
-        *request; /* eager send which it belongs to, complete once posted; null: a node of its own, freed then */
+    struct pml_request *request; /* send which it belongs to, complete once posted if it is eager; null: a node of its own, freed then */
+    size_t answer;               /* bytes that the peer has asked for; 0: it has not */
 };
+
+/* Of what a peer asks for, so much may wait to be sent to it, nodes and all. Only one who reads nothing and asks on and on comes near. */
+#define PML_ANSWERS_MAX ((size_t)256 << 20)
 
 /* The way to one process of the job. */
 struct pml_connection {
@@ -32,16 +35,17 @@ struct pml_connection {
     size_t announce_threshold; /* receives from it announce themselves from this size on */
     bool probed;        /* route.can_read and can_write are known */
     bool copies;        /* NCCLX_PROTOCOL=copy, and the peer is another process */
-    bool hold_sent;
+    struct protocol_kept kept; /* of its messages, without a receive */
     bool reported; /* a breach of the protocol was logged */
     bool queued;   /* in pml->busy */
     struct pml_connection *next_busy;
     struct pml_post *first_post, *last_post;        /* wait for room, or for others, in order */
     unsigned posts;                                 /* so many */
+    size_t answers;                                 /* bytes among these that the peer has asked for */
     unsigned burst, burst_poll;                     /* small messages begun since that poll */
     struct pml_request *first_stream, *last_stream; /* sends that stream DATA */
     int announcements;                              /* kept, of this peer */
-    int requested;                                  /* sends to it that wait for their receivers */
+    unsigned requested;                             /* sends to it that wait for their receivers */
     uint64_t last_context;                          /* of the latest arrival, and its space */
     struct pml_space_state *last_space;
     struct pml_traffic traffic;
@@ -241,6 +245,11 @@ static inline void pml_spin(struct pml *pml, const struct pml_request *request)
 void pml_post_control(struct pml_connection *connection, const struct pml_packet *packet);
 int pml_post_copy(struct pml_connection *connection, const struct pml_packet *packet,
                   const struct pml_payload *payload);
+/* The same for what the peer has asked for. One that takes no answers loses its connection: NCCLX_ERR_TRANSPORT. */
+void pml_answer(struct pml_connection *connection, const struct pml_packet *packet);
+int pml_answer_copy(struct pml_connection *connection, const struct pml_packet *packet, const struct pml_payload *payload);
+/* What waits for room and has not asked for its receive does so now. */
+void pml_backlog_asks(struct pml_connection *connection);
 void pml_backlog_append(struct pml_connection *connection, struct pml_post *post);
 void pml_stream_append(struct pml_connection *connection, struct pml_request *request);
 int pml_backlog_drain(struct pml *pml);
@@ -266,6 +275,8 @@ static inline bool pml_space_sender(struct pml_space_state *space, const struct 
 }
 
 /* send.c */
+/* A send that waits to go out as an eager message asks for its receive instead. False: it fails, for too many do. */
+bool pml_send_asks(struct pml_request *request);
 void pml_send_finished(struct pml *pml, struct pml_connection *connection, uint64_t name);
 void pml_send_cleared(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet);
 void pml_announced(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet);
@@ -296,10 +307,12 @@ bool pml_receive_landed_by(struct pml_connection *connection, uint64_t name);
 void pml_receive_end(struct match_receive *receive);
 
 /* packet.c */
-void pml_hold_release(struct pml *pml, size_t bytes);
+/* A message that was kept is no longer. bytes: of its data. */
+void pml_hold_release(struct pml_connection *connection, enum protocol_kind kind, size_t bytes);
 void pml_held_deliver(struct pml *pml, struct pml_comm *comm);
 void pml_held_release(struct pml *pml);
 void pml_send_simple(struct pml_connection *connection, enum protocol_kind kind, uint64_t context);
+void pml_answer_simple(struct pml_connection *connection, enum protocol_kind kind, uint64_t context);
 
 /* await.c: peers of this transport that a pending receive names. */
 void pml_await(const struct pml *pml, const struct transport *transport,

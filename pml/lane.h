@@ -2,9 +2,14 @@
  * and what it tells it.
  *
  * A lane goes one way: the origin posts writes, which are placed at the target and completed in the order posted; between
- * lanes there is no order. A queue pair is a lane, or a socket. What the two ends tell each other beside (notices,
+ * lanes there is no order. That is a promise of each transport and no capability that it may lack: dqplb/ rests on it, for an immediate tells
+ * that what was written before it on its lane is placed. A queue pair is a lane, or a socket. What the two ends tell each other beside (notices,
  * reports) are packets of PROTOCOL_LANES, which the connection carries in order as it does all packets: the control
  * lane. Which lanes are used, and how much is in flight, is the driver's affair (dqplb/dqplb.h).
+ *
+ * That a transport could do atomics is no capability here, for nobody would ask. Those of one window have to be of one kind, and some of its
+ * ranks share memory with the target and use their processors; and one that is posted again after its lane broke may happen twice, where a
+ * write may. So window atomics are messages (osc/), done by the target's progress or agent, whatever the transport.
  *
  * Called with the rank's lock held. A transport may tell of an event in any call but `write`, `read` and `ring`. A peer that
  * breaks the rules loses its connection (transport.h, fail).

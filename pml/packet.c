@@ -19,17 +19,43 @@ void pml_send_simple(struct pml_connection *connection, enum protocol_kind kind,
     pml_post_control(connection, &packet);
 }
 
+void pml_answer_simple(struct pml_connection *connection, enum protocol_kind kind, uint64_t context)
+{
+    struct pml_packet packet = {.kind = (uint8_t)kind, .context = context};
+    pml_answer(connection, &packet);
+}
+
 /* ---- Flow ------------------------------------------------------------------------------------------------------- */
 
-static void hold_keep(struct pml_connection *connection, size_t bytes)
+/* Ahead of what waits for room, where that is possible: or it would come too late. */
+static bool tell(struct pml_connection *connection, enum protocol_kind kind)
+{
+    if (connection->transport->tell) return connection->transport->tell(connection, kind);
+    pml_send_simple(connection, kind, 0);
+    return true;
+}
+
+/* What counts as data that nobody has asked for: not the question itself. */
+static size_t travelled(enum protocol_kind kind, size_t bytes)
+{
+    if (bytes > PACKET_INLINE_MAX) return sizeof(struct pml_packet) + bytes;
+    return kind == PROTOCOL_REQUEST ? 0 : sizeof(struct pml_packet);
+}
+
+/* bytes: of data. */
+static void hold_keep(struct pml_connection *connection, enum protocol_kind kind, size_t bytes)
 {
     struct pml *pml = connection->pml;
     pml->counters.unexpected++;
     if (pml->counters.unexpected > pml->counters.unexpected_peak)
         pml->counters.unexpected_peak = pml->counters.unexpected;
-    if (likely(!protocol_flow_keep(&pml->flow, bytes)) || connection->hold_sent) return;
-    connection->hold_sent = pml->holding = true;
-    pml_send_simple(connection, PROTOCOL_HOLD, 0);
+    bool full = protocol_flow_keep(&pml->flow, bytes);
+    if (unlikely(!protocol_kept_more(&connection->kept, kind, travelled(kind, bytes), connection->transport->in_flight)))
+        pml_breach(connection, kind == PROTOCOL_REQUEST ? "it sends more messages without waiting for their receives than it may"
+                                                        : "it sends data that no receive waits for, and was told to ask first");
+    if (likely(!full) || connection->kept.held || !tell(connection, PROTOCOL_HOLD)) return;
+    protocol_kept_told(&connection->kept, true);
+    pml->holding = true;
 }
 
 static void resume_all(struct pml *pml)
@@ -39,16 +65,18 @@ static void resume_all(struct pml *pml)
     for (int chunk = 0; chunk < chunks; chunk++) {
         for (int i = 0; pml->connection[chunk] && i < CONNECTION_CHUNK; i++) {
             struct pml_connection *connection = pml->connection[chunk][i];
-            if (!connection || !connection->hold_sent) continue;
-            connection->hold_sent = false;
-            pml_send_simple(connection, PROTOCOL_RESUME, 0);
+            if (!connection || !connection->kept.held) continue;
+            if (tell(connection, PROTOCOL_RESUME)) protocol_kept_told(&connection->kept, false);
+            else pml->holding = true;
         }
     }
 }
 
-void pml_hold_release(struct pml *pml, size_t bytes)
+void pml_hold_release(struct pml_connection *connection, enum protocol_kind kind, size_t bytes)
 {
+    struct pml *pml = connection->pml;
     pml->counters.unexpected--;
+    protocol_kept_less(&connection->kept, kind);
     if (protocol_flow_release(&pml->flow, bytes) && unlikely(pml->holding)) resume_all(pml);
 }
 
@@ -71,7 +99,7 @@ static void hold_packet(struct pml *pml, struct pml_connection *connection, cons
     if (pml->last_held) pml->last_held->next = held;
     else pml->first_held = held;
     pml->last_held = held;
-    hold_keep(connection, bytes);
+    hold_keep(connection, held->packet.kind, bytes);
 }
 
 static void unknown_context(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet,
@@ -80,7 +108,7 @@ static void unknown_context(struct pml *pml, struct pml_connection *connection, 
     if (pml_was_detached(pml, packet->context)) {
         base_log(AREA_PML, LOG_DEBUG, "late message from rank %d for a freed communicator is dropped",
                  connection->rank);
-        if (packet->kind == PROTOCOL_REQUEST) pml_send_simple(connection, PROTOCOL_FINISHED, packet->u.word[0]);
+        if (packet->kind == PROTOCOL_REQUEST) pml_answer_simple(connection, PROTOCOL_FINISHED, packet->u.word[0]);
     } else if (packet->kind == PROTOCOL_FILLED) {
         pml_breach(connection, "it filled a receive on a communicator that does not exist");
     } else {
@@ -100,7 +128,7 @@ void pml_held_deliver(struct pml *pml, struct pml_comm *comm)
         }
         *at = held->next;
         pml_packet_arrived(pml, held->connection, &held->packet, held->data, held->bytes);
-        pml_hold_release(pml, held->bytes);
+        pml_hold_release(held->connection, held->packet.kind, held->bytes);
         base_free(AREA_PML, held);
     }
     pml->last_held = last;
@@ -140,7 +168,7 @@ static void keep_message(struct pml_space_state *space, struct pml_connection *c
     message->address = address;
     if (eager && bytes) memcpy(message->data, data, bytes);
     match_keep(&space->match, &message->match, source, tag);
-    hold_keep(connection, eager ? bytes : 0);
+    hold_keep(connection, kind, eager ? bytes : 0);
 }
 
 /* The space and the peer that an envelope names. ERR_COMM: the space is not known here; ERR_TRANSPORT, and said so: they are not the
@@ -258,6 +286,7 @@ void pml_packet_arrived(struct pml *pml, struct pml_connection *connection, cons
         pml_receive_withdrawn(pml, connection, packet->context);
         break;
     case PROTOCOL_HOLD:
+        if (!connection->route.held) pml_backlog_asks(connection);
         connection->route.held = true;
         break;
     case PROTOCOL_RESUME:

@@ -141,6 +141,12 @@ size_t pml_am_max(struct ncclx_rt *rt, int peer);
 /* Copies and returns; queues when the way is full. bytes <= pml_am_max. */
 int pml_am_send(struct ncclx_rt *rt, int peer, unsigned id, const void *header, size_t header_bytes, const void *data,
                 size_t bytes);
+/* The same for what a message of this peer has asked for, which is bounded: ERR_TRANSPORT where the peer takes no answers. */
+int pml_am_answer(struct ncclx_rt *rt, int peer, unsigned id, const void *header, size_t header_bytes, const void *data,
+                  size_t bytes);
+/* What this peer sent cannot come from a rank that keeps the rules: logged once, and the end of the connection where the transport can
+ * end one. */
+void pml_peer_breach(struct ncclx_rt *rt, int peer, const char *what);
 
 /* ---- Facts for ncclx-info, the dump and tests ---------------------------------------------------------------- */
 

@@ -16,6 +16,10 @@
  * that is pending already could take one of its messages. The sender drops an announcement when a message that the
  * announcement had not counted could be taken by the receive; it may drop any. While one is kept, the next message that
  * its receive accepts uses it up, whichever way that message travels.
+ *
+ * What a peer can make this process keep is bounded. Data without a receive: past NCCLX_UNEXPECTED_LIMIT it is told HOLD, and whatever was
+ * not on its way then asks first, as REQUEST, also what its program had handed over before. REQUESTs without a receive: no more than
+ * PROTOCOL_REQUESTS_MAX, of which the sender's program is told with an error. Announcements: the driver drops those beyond a few.
  */
 #ifndef PML_PROTOCOL_H
 #define PML_PROTOCOL_H
@@ -213,6 +217,36 @@ static inline bool protocol_flow_release(struct protocol_flow *flow, size_t byte
 {
     flow->held -= PLANTED_BUG(BUG_HELD_NOT_RELEASED) ? 0 : bytes + PROTOCOL_ENVELOPE_COST;
     return flow->held <= flow->limit / 2;
+}
+
+/* Sends to one peer that wait for their receivers, and REQUESTs from it that wait here for a receive. */
+#define PROTOCOL_REQUESTS_MAX (UINT32_C(1) << 20)
+
+/* What one peer has here without a receive. Zero at first. */
+struct protocol_kept {
+    bool held;         /* it was told HOLD */
+    uint64_t late;     /* bytes that have come since then */
+    uint32_t requests; /* REQUESTs */
+};
+
+/* One more is kept, and `bytes` have travelled that count. in_flight: what may have been on its way when the peer was told HOLD; 0: that is
+ * not known. False: it breaks the protocol. */
+static inline bool protocol_kept_more(struct protocol_kept *kept, enum protocol_kind kind, size_t bytes, uint64_t in_flight)
+{
+    if (kind == PROTOCOL_REQUEST && ++kept->requests > PROTOCOL_REQUESTS_MAX) return false;
+    if (kept->held) kept->late += bytes;
+    return !in_flight || kept->late <= in_flight;
+}
+
+static inline void protocol_kept_less(struct protocol_kept *kept, enum protocol_kind kind)
+{
+    if (kind == PROTOCOL_REQUEST) kept->requests--;
+}
+
+static inline void protocol_kept_told(struct protocol_kept *kept, bool hold)
+{
+    kept->held = hold;
+    kept->late = 0;
 }
 
 #endif

@@ -232,11 +232,10 @@ void pml_receive_end(struct match_receive *receive)
 
 static void take_message(struct pml_request *request, struct ncclx_message *message)
 {
-    struct pml *pml = request->base.rt->pml;
     pml_receive_deliver(request, message->connection, message->kind, message->match.source, message->match.tag,
                         message->data, message->bytes, message->send, message->address);
-    pml_hold_release(pml, message->kind == PROTOCOL_EAGER ? message->bytes : 0);
-    pml_message_put(pml, message);
+    pml_hold_release(message->connection, message->kind, message->kind == PROTOCOL_EAGER ? message->bytes : 0);
+    pml_message_put(request->base.rt->pml, message);
 }
 
 static void announce(struct pml_request *request, uint32_t count)

@@ -52,6 +52,43 @@ static void queue_eager(struct pml_request *request, int source, int tag)
     pml_backlog_append(request->connection, post);
 }
 
+/* Each that waits for its receiver takes memory there. */
+static int check_requests(const struct pml_connection *connection)
+{
+    if (likely(connection->requested < PROTOCOL_REQUESTS_MAX)) return NCCLX_SUCCESS;
+    return base_error(NCCLX_ERR_LIMIT, "%u messages to rank %d wait for its receives, and no more can: let it receive some before others are sent",
+                      PROTOCOL_REQUESTS_MAX, connection->rank);
+}
+
+static struct pml_packet request_packet(struct pml_request *request, int source, int tag)
+{
+    request->space->comm->rt->pml->counters.rendezvous++;
+    request->connection->requested++;
+    protocol_requested(&request->u.send.core, request->u.send.bytes);
+    return (struct pml_packet){.kind = PROTOCOL_REQUEST,
+                               .context = request->space->context,
+                               .source = source,
+                               .tag = tag,
+                               .inline_bytes = 3 * sizeof(uint64_t),
+                               .u.word = {request->name, request->u.send.bytes, (uint64_t)(uintptr_t)request->u.send.buffer}};
+}
+
+bool pml_send_asks(struct pml_request *request)
+{
+    struct pml_post *post = &request->post;
+    int error = check_requests(request->connection);
+    request->space->comm->rt->pml->counters.eager--;
+    if (error) {
+        request->u.send.core.state = STATE_DONE;
+        base_request_complete(&request->base, error);
+        return false;
+    }
+    const struct pml_packet packet = request_packet(request, post->packet.source, post->packet.tag);
+    memcpy(&post->packet, &packet, sizeof packet);
+    post->payload = (struct pml_payload){0};
+    return true;
+}
+
 static void post_filled(struct pml_space_state *space, struct pml_connection *connection, uint64_t receive,
                         size_t bytes, int tag, bool follows)
 {
@@ -102,17 +139,10 @@ void pml_send_landed(struct pml_request *request, int code)
 static int start_request(struct pml_space_state *space, struct pml_peer *peer, const void *buf, size_t bytes, int dest,
                          int tag, struct pml_request **out)
 {
-    int error = prepare(space, peer, buf, bytes, dest, tag, out);
+    int error = check_requests(peer->connection);
+    if (!error) error = prepare(space, peer, buf, bytes, dest, tag, out);
     if (error) return error;
-    space->comm->rt->pml->counters.rendezvous++;
-    (*out)->connection->requested++;
-    protocol_requested(&(*out)->u.send.core, bytes);
-    struct pml_packet packet = {.kind = PROTOCOL_REQUEST,
-                                .context = space->context,
-                                .source = space->comm->rank,
-                                .tag = tag,
-                                .inline_bytes = 3 * sizeof(uint64_t),
-                                .u.word = {(*out)->name, bytes, (uint64_t)(uintptr_t)buf}};
+    const struct pml_packet packet = request_packet(*out, space->comm->rank, tag);
     pml_post_control((*out)->connection, &packet);
     return NCCLX_SUCCESS;
 }
@@ -269,5 +299,5 @@ void pml_withdrawn_by_peer(struct pml *pml, struct pml_connection *connection, c
         struct protocol_announcement *announcement = protocol_withdrawn(&peer->core, packet->u.word[0]);
         if (announcement) pml_announcement_put(connection, announcement);
     }
-    pml_send_simple(connection, PROTOCOL_WITHDRAWN, packet->u.word[0]);
+    pml_answer_simple(connection, PROTOCOL_WITHDRAWN, packet->u.word[0]);
 }

@@ -40,6 +40,10 @@ struct transport {
     int (*write)(struct pml_connection *connection, const void *from, uint64_t address, size_t bytes, uint64_t name);
     /* The peer breaks the rules: the connection ends, with all that was under way. Null: it goes on, without that packet. */
     void (*fail)(struct pml_connection *connection, const char *why);
+    /* Null, or sends HOLD or RESUME ahead of what waits for room. False: not now; it is told again when there is reason to. Once it is true, the
+     * peer, unless it breaks the rules, has heard of it before it sends `in_flight` more bytes (0: nobody knows). */
+    bool (*tell)(struct pml_connection *connection, enum protocol_kind kind);
+    size_t in_flight;
     /* Takes what has arrived from all peers; the number of packets. */
     int (*poll)(struct pml *pml);
     /* Null, or adds what the connection holds, beside its struct pml_connection. */

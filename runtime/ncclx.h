@@ -341,7 +341,7 @@ int ncclx_comm_get_name(ncclx_comm_t comm, char *name);
 /* ---- Point to point ------------------------------------------------------------------------------------------ */
 
 /* Sends count elements. Returns when buf may be used again, which can be before the receiver has the message. Messages between two
- * ranks on one communicator match in the order sent. */
+ * ranks on one communicator match in the order sent. NCCLX_ERR_LIMIT: 2^20 to that rank wait for its receives. */
 int ncclx_send(const void *buf, size_t count, ncclx_datatype_t type, int dest, int tag, ncclx_comm_t comm);
 int ncclx_isend(const void *buf, size_t count, ncclx_datatype_t type, int dest, int tag, ncclx_comm_t comm,
                 ncclx_request_t *request);

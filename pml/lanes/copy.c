@@ -196,5 +196,5 @@ void lanes_chunk_arrived(struct lanes *lanes, const struct pml_packet *packet)
                                .count = LANES_CLEARED,
                                .inline_bytes = sizeof(uint64_t),
                                .u.word[0] = copy_taken(&copy->target)};
-    pml_post_control(lanes->connection, &clear);
+    pml_answer(lanes->connection, &clear);
 }

@@ -1,7 +1,8 @@
 /* gets.c - reading a peer's memory where nothing but the peer can: it is asked to put the data here. */
 #include "pml/lanes/private.h"
 
-/* Gets that a peer is asked for at a time: each holds some of its memory. */
+/* Gets that a peer is asked for at a time: each holds some of its memory. One is over when its data is here, and the peer has told of
+ * that before. */
 #define ASKED_MAX 64
 
 /* ---- The one who wants ---- */
@@ -109,11 +110,16 @@ void lanes_get_arrived(struct lanes *lanes, const struct pml_packet *packet)
         lanes_breach(lanes, "it reads memory that it may not");
         return;
     }
+    if (lanes->answering == ASKED_MAX) {
+        lanes_breach(lanes, "it reads at more places at a time than it may");
+        return;
+    }
     struct lanes_put *put = lanes_origin_of(lanes, &origin) ? NULL : lanes_put_get(pml);
     if (!put) {
         lanes_breach(lanes, "memory is short for an answer to it");
         return;
     }
+    lanes->answering++;
     put->core.from = (const char *)(uintptr_t)address;
     put->core.bytes = bytes;
     put->core.to = packet->u.word[3];

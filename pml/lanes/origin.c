@@ -287,6 +287,7 @@ static void act(struct lanes *lanes, const struct dqplb_action *action)
         put->notice.u.word[0] = action->bound;
         put->notice.u.word[1] = action->fast_bound;
         pml_post_control(lanes->connection, &put->notice);
+        if (put->notice.count == LANES_ANSWERED) lanes->answering--;
         break;
     case DQPLB_DONE:
         put_ended(lanes, put, action->code);

@@ -115,6 +115,7 @@ struct lanes {
     struct lanes_copy *copy; /* made on first use */
     struct lanes_get *first_get, *last_get; /* under way; answers come in this order */
     unsigned gets, asked;                   /* so many, of which the first were asked for */
+    unsigned answering;                     /* gets of the peer's, of whose data it was not told yet */
 };
 
 /* origin.c */

@@ -76,7 +76,7 @@ void lanes_close_arrived(struct lanes *lanes, const struct pml_packet *packet)
                                 .inline_bytes = 4 * sizeof(uint64_t),
                                 .u.word = {lane, report.life, report.next, report.fast_next}};
     const struct pml_payload payload = {.first = report.early, .first_bytes = lanes_offer.window / 8};
-    if (pml_post_copy(lanes->connection, &answer, &payload))
+    if (pml_answer_copy(lanes->connection, &answer, &payload))
         lanes_breach(lanes, "memory is short for a report to it");
 }
 
@@ -145,7 +145,7 @@ static void tell_progress(struct lanes *lanes)
                                 .count = LANES_PROGRESS,
                                 .inline_bytes = 2 * sizeof(uint64_t),
                                 .u.word = {expected, applied}};
-    pml_post_control(lanes->connection, &packet);
+    pml_answer(lanes->connection, &packet);
 }
 
 /* Takes notices that may take effect; and lets the core say what came of completions. */

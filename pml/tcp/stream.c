@@ -191,7 +191,7 @@ int tcp_send_many(struct tcp_channel *channel, const struct pml_post *post)
     return posts && send_pieces(channel, piece, gather.pieces) ? posts : 0;
 }
 
-bool tcp_say(struct tcp_channel *channel, enum tcp_own kind, uint64_t name)
+bool tcp_say(struct tcp_channel *channel, unsigned kind, uint64_t name)
 {
     struct pml_packet packet = {
         .kind = (uint8_t)kind, .inline_bytes = sizeof(uint64_t), .context = name, .u.word = {channel->come}};

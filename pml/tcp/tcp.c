@@ -346,6 +346,17 @@ static void fail(struct pml_connection *connection, const char *why)
     tcp_lost(connection->channel, why);
 }
 
+/* Not behind the question whether it may rest, nor the answer. */
+static bool tell(struct pml_connection *connection, enum protocol_kind kind)
+{
+    struct tcp_channel *channel = connection->channel;
+    if (channel->lost || channel->said_bye) return true; /* nothing more comes */
+    if (channel->meet.state == MEET_RESTING || channel->meet.state == MEET_LEAVING) return false;
+    if (!tcp_say(channel, kind, 0)) return false;
+    if (channel->meet.state == MEET_IDLE) tcp_open(channel);
+    return true;
+}
+
 /* ---- Progress ---- */
 
 static int look_at_channel(struct tcp *tcp, struct tcp_channel *channel, uint32_t events)
@@ -475,6 +486,8 @@ const struct transport transport_tcp = {
     .read = read_from,
     .write = write_to,
     .fail = fail,
+    .tell = tell,
+    .in_flight = KEEP_MAX + TCP_IN_BYTES, /* not acknowledged; acknowledged, and not looked at */
     .poll = poll_all,
     .hold = tcp_hold,
 };

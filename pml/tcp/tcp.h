@@ -196,8 +196,8 @@ bool tcp_flush(struct tcp_channel *channel);
 bool tcp_send(struct tcp_channel *channel, const struct pml_packet *packet, const struct pml_payload *payload);
 /* The first ones of a list, as many as one call takes. Returns how many are on their way. */
 int tcp_send_many(struct tcp_channel *channel, const struct pml_post *first);
-/* For the connection itself: goes out in its turn. False: the connection has ended. */
-bool tcp_say(struct tcp_channel *channel, enum tcp_own kind, uint64_t name);
+/* For the connection itself, or HOLD and RESUME: goes out ahead of what waits for room. False: the connection has ended. */
+bool tcp_say(struct tcp_channel *channel, unsigned kind, uint64_t name);
 
 /* hold.c: of transport_tcp */
 void tcp_hold(const struct pml_connection *connection, struct pml_holdings *holdings);
