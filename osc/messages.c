@@ -120,14 +120,6 @@ int osc_message_settle(struct osc_window *window, struct osc_target *target, con
 
 /* ---- Target -------------------------------------------------------------------------------------------------- */
 
-/* A peer that breaks the protocol is ignored: nothing it sends may harm this rank, nor fill its log. */
-static void refuse(struct osc *osc, int source, const char *what)
-{
-    if ((osc->refused & (osc->refused + 1)) == 0) /* the 1st, 2nd, 4th, 8th, ... */
-        base_log(AREA_OSC, LOG_WARN, "window message from rank %d dropped: %s", source, what);
-    osc->refused++;
-}
-
 static struct osc_incoming *incoming(struct osc_window *window, int rank)
 {
     if (!window->incoming[rank]) window->incoming[rank] = base_calloc(AREA_OSC, 1, sizeof *window->incoming[rank]);
@@ -140,7 +132,7 @@ static void answer(struct osc_window *window, int peer, struct window_header *he
     header->bytes = bytes;
     header->flags = 0;
     header->slot = header->value = 0;
-    if (pml_am_send(window->face.rt, peer, OSC_AM_ID, header, sizeof *header, data, bytes))
+    if (pml_am_answer(window->face.rt, peer, OSC_AM_ID, header, sizeof *header, data, bytes))
         base_log(AREA_OSC, LOG_WARN, "rank %d could not be answered: %s", peer, base_error_detail());
 }
 
@@ -162,16 +154,10 @@ void osc_message_ask_for_agent(struct osc_window *window, struct osc_target *tar
 
 static void send_data(struct osc_window *window, int peer, const struct window_header *request)
 {
-    size_t most = pml_am_max(window->face.rt, peer);
-    const char *from = window->base + request->offset;
     struct window_header header = *request;
     header.kind = WINDOW_DATA;
-    for (uint64_t done = 0; done < request->bytes && most;) {
-        size_t bytes = request->bytes - done < most ? (size_t)(request->bytes - done) : most;
-        header.offset = done;
-        answer(window, peer, &header, from + done, bytes);
-        done += bytes;
-    }
+    header.offset = 0;
+    answer(window, peer, &header, window->base + request->offset, (size_t)request->bytes);
 }
 
 /* Elements changed at a time; their old values are sent before the next ones change. */
@@ -206,17 +192,18 @@ static void read_elements(const struct window_header *header, struct osc_atomic 
 static void handle_request(struct osc_window *window, int peer, const struct window_header *header, const void *data,
                            size_t bytes)
 {
-    struct window_limits limits = {.bytes = window->bytes, .slots = window->slot_count};
+    struct ncclx_rt *rt = window->face.rt;
+    struct window_limits limits = {.bytes = window->bytes, .slots = window->slot_count, .piece = pml_am_max(rt, peer)};
     struct window_request request;
     struct osc_atomic atomic;
     struct osc_incoming *from = incoming(window, header->rank);
     if (!from) {
-        refuse(window->face.rt->osc, peer, "no memory");
+        pml_peer_breach(rt, peer, "memory is short for its messages of a window");
         return;
     }
     read_elements(header, &atomic, &limits);
     if (window_target_receive(&from->core, header, bytes, &limits, &request)) {
-        refuse(window->face.rt->osc, peer, "it is out of order or out of the window's bounds");
+        pml_peer_breach(rt, peer, "its message of a window is out of order or out of the window's bounds");
         return;
     }
     if (request.write) osc_copy(window->base + header->offset, data, bytes);
@@ -240,12 +227,40 @@ static void handle_answer(struct osc_window *window, int peer, const struct wind
     struct osc_target *target = window->targets[header->rank];
     char *to = NULL;
     if (!target || !osc_target_needs_messages(target) || window_origin_receive(&target->origin, header, bytes, &to)) {
-        refuse(window->face.rt->osc, peer, "it answers nothing that was asked");
+        pml_peer_breach(window->face.rt, peer, "its message of a window answers nothing that was asked");
         return;
     }
     if (to) osc_copy(to, data, bytes);
     if (header->kind == WINDOW_LOCKED) osc_target_lock_came(window, target);
     (void)pump(window, target); /* a failure stays in target->error, for the next call */
+}
+
+static bool is_answer(const struct window_header *header)
+{
+    return header->kind == WINDOW_ACK || header->kind == WINDOW_DATA || header->kind == WINDOW_LOCKED || header->kind == WINDOW_GONE;
+}
+
+/* Windows are known here before others can speak of them, and end together with all operations: but for ranks of which one has failed to make
+ * a window, or has left it at its end, and whose peers must not wait for ever. */
+static void tell_gone(struct ncclx_rt *rt, int peer, const struct window_header *header)
+{
+    const struct window_header gone = {.window = header->window, .rank = -1, .kind = WINDOW_GONE, .version = WINDOW_VERSION};
+    if (is_answer(header)) return; /* late */
+    base_log(AREA_OSC, LOG_INFO, "rank %d sends a message of a window that is not known here", peer);
+    if (pml_am_answer(rt, peer, OSC_AM_ID, &gone, sizeof gone, NULL, 0))
+        base_log(AREA_OSC, LOG_WARN, "rank %d could not be answered: %s", peer, base_error_detail());
+}
+
+static void window_gone(struct osc_window *window, int peer)
+{
+    struct osc_target *target = window->used;
+    while (target && (target->peer != peer || !osc_target_needs_messages(target))) target = target->next;
+    if (!target) {
+        pml_peer_breach(window->face.rt, peer, "its message of a window answers nothing that was asked");
+        return;
+    }
+    if (!target->error) target->error = base_error(NCCLX_ERR_WIN, "rank %d has no such window any more", target->rank);
+    (void)pump(window, target); /* ends requests */
 }
 
 static bool is_member(const struct osc_window *window, int rank, int source)
@@ -258,11 +273,12 @@ void osc_signal_arrived(struct ncclx_rt *rt, int source, const struct pml_signal
 {
     struct osc *osc = arg;
     struct osc_window *window = osc_window_find(osc, signal->window);
-    (void)rt;
-    if (!window || !is_member(window, signal->rank, source))
-        refuse(osc, source, "it signals in a window that it has no part in");
+    if (!window) /* nobody waited for it, and the window has ended: a flush of its put does not wait for it, either */
+        base_log(AREA_OSC, LOG_DEBUG, "late signal of rank %d for a window that has ended is dropped", source);
+    else if (!is_member(window, signal->rank, source))
+        pml_peer_breach(rt, source, "it signals in a window that it has no part in");
     else if (signal->slot >= window->slot_count || (signal->op != NCCLX_SIGNAL_ADD && signal->op != NCCLX_SIGNAL_SET))
-        refuse(osc, source, "its signal makes no sense");
+        pml_peer_breach(rt, source, "its signal makes no sense");
     else
         osc_slot_raise(&window->slots[signal->slot], (ncclx_signal_op_t)signal->op, signal->value);
 }
@@ -272,26 +288,29 @@ void osc_message_arrived(struct ncclx_rt *rt, int source, const void *bytes_of_h
 {
     struct osc *osc = arg;
     struct window_header header;
-    (void)rt;
-    if (header_bytes != sizeof header) {
-        refuse(osc, source, "its header has the wrong size");
+    memset(&header, 0, sizeof header);
+    if (header_bytes == sizeof header) memcpy(&header, bytes_of_header, sizeof header);
+    if (header.version != WINDOW_VERSION) {
+        pml_peer_breach(rt, source, "its message of a window is none of this version");
         return;
     }
-    memcpy(&header, bytes_of_header, sizeof header);
-    struct osc_window *window = header.version == WINDOW_VERSION ? osc_window_find(osc, header.window) : NULL;
+    struct osc_window *window = osc_window_find(osc, header.window);
     if (!window) {
-        refuse(osc, source, "its window is not known here");
+        tell_gone(rt, source, &header);
+        return;
+    }
+    if (header.kind == WINDOW_GONE) {
+        window_gone(window, source);
         return;
     }
     if (!is_member(window, header.rank, source)) {
-        refuse(osc, source, "it names another sender");
+        pml_peer_breach(rt, source, "its message of a window names another sender");
         return;
     }
     if (header.kind == WINDOW_AGENT) {
         osc_window_answer(window);
         return;
     }
-    bool answers = header.kind == WINDOW_ACK || header.kind == WINDOW_DATA || header.kind == WINDOW_LOCKED;
-    if (answers) handle_answer(window, source, &header, data, bytes);
+    if (is_answer(&header)) handle_answer(window, source, &header, data, bytes);
     else handle_request(window, source, &header, data, bytes);
 }

@@ -123,7 +123,6 @@ struct osc {
     struct window_operation *free_operations;
     struct osc_turn *turns;
     bool polling;     /* for turns */
-    uint64_t refused; /* messages that broke the protocol */
 };
 
 /* window.c: messages are answered while the program computes. */

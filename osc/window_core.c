@@ -180,18 +180,19 @@ static int ask(const struct window_target *target, const struct window_header *h
                const struct window_limits *limits, struct window_request *request)
 {
     bool fits = header->bytes && window_within(header->offset, header->bytes, limits->bytes), empty = !bytes && !header->bytes;
+    bool one_piece = header->bytes <= limits->piece;
     switch (header->kind) {
     case WINDOW_PUT:
         request->write = true;
         return bytes == header->bytes && fits ? NCCLX_SUCCESS : NCCLX_ERR_TRANSPORT;
     case WINDOW_GET:
         request->read = true;
-        return !bytes && fits ? NCCLX_SUCCESS : NCCLX_ERR_TRANSPORT;
+        return !bytes && fits && one_piece ? NCCLX_SUCCESS : NCCLX_ERR_TRANSPORT;
     case WINDOW_FETCH:
     case WINDOW_ACCUMULATE:
         request->combine = true;
         request->read = header->kind == WINDOW_FETCH;
-        return elements_are_valid(header, bytes, limits) ? NCCLX_SUCCESS : NCCLX_ERR_TRANSPORT;
+        return one_piece && elements_are_valid(header, bytes, limits) ? NCCLX_SUCCESS : NCCLX_ERR_TRANSPORT;
     case WINDOW_LOCK:
         request->lock = true;
         if (header->op != WINDOW_SHARED && header->op != WINDOW_EXCLUSIVE) return NCCLX_ERR_TRANSPORT;

@@ -16,7 +16,7 @@
  * combines. Neither is ever cut inside an element.
  *
  * At most WINDOW_DEPTH messages are on their way from one origin to one target, so a slow target holds the origin back instead of filling
- * its memory. Buffers of operations stay with the caller until their messages have been made.
+ * its memory. None of them asks for more than one message can bring back. Buffers of operations stay with the caller until their messages have been made.
  *
  * The cores take events and give messages. They do not allocate, lock, wait, or touch a transport or a window's memory.
  */
@@ -45,7 +45,8 @@ enum window_kind {
     WINDOW_LOCK = 9,   /* `op` says shared or exclusive */
     WINDOW_UNLOCK = 10,
     WINDOW_LOCKED = 11, /* target to origin: LOCK `sequence` is granted */
-    WINDOW_AGENT = 12   /* for the drivers: messages have to be answered while the target computes, too */
+    WINDOW_AGENT = 12,  /* for the drivers: messages have to be answered while the target computes, too */
+    WINDOW_GONE = 13    /* for the drivers: target to origin: there is no such window here (any more) */
 };
 
 enum { WINDOW_WANTS_ACK = 1, WINDOW_HAS_SIGNAL = 2 };
@@ -147,6 +148,7 @@ struct window_target {
 
 struct window_limits {
     uint64_t bytes, slots; /* of this rank's part of the window */
+    uint64_t piece;        /* that one message covers at most: what is asked for at a time is bounded */
     /* ACCUMULATE, FETCH: bytes of one element of the header's type, and of operands for each byte; element 0: the
      * operation does not exist. */
     unsigned element, operands;

@@ -1,6 +1,7 @@
 /* window.c - window messages from a peer: rank 0 of two has a window and operations under way; the input is a row of messages from rank 1.
  *
- * Each message: bytes of its header, bytes of its data, header, data. Memory is reached by messages only.
+ * Each message: bytes of its header, bytes of its data, header, data. Memory is reached by messages only. The first words of some headers are
+ * a signal instead, as it comes by lanes.
  */
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/pml_standin.h"
@@ -58,6 +59,12 @@ static void feed(struct ncclx_rt *rt, const uint8_t *data, size_t left)
         memset(&header, 0, sizeof header);
         take(&data, &left, &header, sizeof header);
         size_t bytes = take(&data, &left, payload, length[1] % (PML_STANDIN_AM_MAX + 1));
+        if (length[0] >= 0xf0) {
+            const struct pml_signal signal = {
+                .window = header.window, .rank = header.rank, .slot = header.slot, .value = header.value, .op = header.signal_op};
+            osc_signal_arrived(rt, 1, &signal, rt->osc);
+            continue;
+        }
         osc_message_arrived(rt, 1, &header, header_bytes, payload, bytes, rt->osc);
     }
 }

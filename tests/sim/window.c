@@ -245,7 +245,7 @@ static void at_target(struct sim *sim, void *context, const void *data, size_t b
 {
     struct stage *stage = context;
     const struct packet *packet = data;
-    const struct window_limits limits = {.bytes = MEMORY, .slots = SLOTS, .element = ELEMENT, .operands = 1};
+    const struct window_limits limits = {.bytes = MEMORY, .slots = SLOTS, .piece = UINT64_MAX, .element = ELEMENT, .operands = 1};
     struct window_request request;
     size_t length = bytes - sizeof packet->header;
     if (window_target_receive(&stage->target, &packet->header, length, &limits, &request)) {

@@ -163,6 +163,19 @@ int pml_am_send(struct ncclx_rt *rt, int peer, unsigned id, const void *header, 
     return NCCLX_SUCCESS;
 }
 
+int pml_am_answer(struct ncclx_rt *rt, int peer, unsigned id, const void *header, size_t header_bytes, const void *data,
+                  size_t bytes)
+{
+    return pml_am_send(rt, peer, id, header, header_bytes, data, bytes);
+}
+
+void pml_peer_breach(struct ncclx_rt *rt, int peer, const char *what)
+{
+    (void)what;
+    must(peer >= 0 && peer != rt->job.rank);
+    atomic_fetch_add(&pml_standin.breaches, 1);
+}
+
 /* ---- Lanes: as late as may be, and in the opposite order ---- */
 
 struct move {

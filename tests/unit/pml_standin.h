@@ -13,6 +13,7 @@ struct pml_standin {
     /* Takes an active message, within bounds. */
     void (*send)(struct ncclx_rt *rt, int peer, const void *header, size_t header_bytes, const void *data,
                  size_t bytes);
+    atomic_int breaches; /* said of peers */
     pml_signal_fn signalled; /* osc's, once it is registered */
     /* Takes a signal; null: memory is not reached by lanes. */
     void (*send_signal)(struct ncclx_rt *rt, int peer, const struct pml_signal *signal);

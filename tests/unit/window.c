@@ -517,7 +517,7 @@ static void hostile(struct rank *rank)
     uint64_t state = 77 + (uint64_t)me, sequence = 1;
     struct ncclx_win *win = make_window(rank, mine + 64, BYTES, 1, &base);
     if (!win) return;
-    if (me == 0) base_log_levels[AREA_OSC] = LOG_NONE; /* it would say what it dropped */
+    if (me == 0) base_log_levels[AREA_OSC] = LOG_NONE; /* it would say what it answered */
     meet(&rank->comm);
     memset(mine, 0x5a, sizeof memory[me]);
     memset(data, 0x11, sizeof data);
@@ -541,6 +541,7 @@ static void hostile(struct rank *rank)
         if (header.flags & WINDOW_WANTS_ACK && next_random(&state) % 8) continue; /* few answers: nobody asked for them */
         if (header.kind == WINDOW_GET || header.kind == WINDOW_FETCH) header.kind = WINDOW_SIGNAL;
         int source = next_random(&state) % 4 ? header.rank : (int)(next_random(&state) % RANKS);
+        if (source < 0 || source >= RANKS || source == me) source = (me + 2) % RANKS; /* whose connection it came by is sure */
         size_t header_bytes = next_random(&state) % 16 ? sizeof header : next_random(&state) % sizeof header;
         osc_message_arrived(&rank->rt, source, &header, header_bytes, data, bytes, rank->rt.osc);
         struct osc_incoming **incoming = osc_window_of(win)->incoming;
@@ -549,12 +550,117 @@ static void hostile(struct rank *rank)
     }
     EXPECT(osc_window_of(win)->incoming[(me + 1) % RANKS]->core.handled > 0);
     for (int i = 0; i < 64; i++) EXPECT(mine[i] == 0x5a && mine[64 + BYTES + i] == 0x5a);
+    EXPECT(pml_standin.breaches > 0);
     meet(&rank->comm);
     while (poll_messages(rank)) continue;
     EXPECT(osc_win_free(win) == NCCLX_SUCCESS);
-    /* The window is gone: late messages find nothing. */
-    struct window_header late = {.window = rank->comm.context, .sequence = 1, .rank = 0, .kind = WINDOW_FLUSH, .version = WINDOW_VERSION};
-    osc_message_arrived(&rank->rt, 0, &late, sizeof late, NULL, 0, rank->rt.osc);
+    /* The window is gone: late answers and signals find nothing, and nobody is to blame. */
+    meet(&rank->comm);
+    const struct window_header late = {.window = rank->comm.context, .sequence = 1, .kind = WINDOW_ACK, .version = WINDOW_VERSION};
+    const struct pml_signal signal = {.window = rank->comm.context, .op = NCCLX_SIGNAL_ADD};
+    int breaches = pml_standin.breaches;
+    osc_message_arrived(&rank->rt, (me + 1) % RANKS, &late, sizeof late, NULL, 0, rank->rt.osc);
+    osc_signal_arrived(&rank->rt, (me + 1) % RANKS, &signal, rank->rt.osc);
+    EXPECT(pml_standin.breaches == breaches);
+}
+
+/* One message that breaks one rule: whoever sent it is to blame, and nothing happens. They come from rank 1, to rank 0. */
+struct breach {
+    struct window_header header;
+    size_t bytes, header_bytes; /* of data; less than a header */
+};
+#define SUM 1 /* NCCLX_SUM, in a byte */
+#define FROM(sender, number, size, ...) {.header = {.window = 64, .sequence = number, .rank = sender, .version = WINDOW_VERSION, __VA_ARGS__}, .bytes = size}
+#define SAYS(size, ...) FROM(1, 1, size, __VA_ARGS__)
+static const struct breach breaches[] = {
+    {.header_bytes = sizeof(struct window_header) - 1, .header = {.window = 64, .sequence = 1, .rank = 1, .kind = WINDOW_FLUSH, .version = WINDOW_VERSION}},
+    {.header = {.window = 64, .sequence = 1, .rank = 1, .kind = WINDOW_FLUSH, .version = WINDOW_VERSION + 1}},
+    FROM(2, 1, 0, .kind = WINDOW_FLUSH),
+    FROM(0, 1, 0, .kind = WINDOW_FLUSH),
+    FROM(-1, 1, 0, .kind = WINDOW_FLUSH),
+    FROM(RANKS, 1, 0, .kind = WINDOW_FLUSH),
+    FROM(1, 0, 0, .kind = WINDOW_FLUSH),
+    FROM(1, 2, 0, .kind = WINDOW_FLUSH),
+    SAYS(0, .kind = WINDOW_FLUSH, .flags = 4),
+    SAYS(1, .kind = WINDOW_FLUSH),
+    SAYS(0, .kind = WINDOW_FLUSH, .flags = WINDOW_HAS_SIGNAL, .signal_op = NCCLX_SIGNAL_ADD),
+    SAYS(8, .kind = WINDOW_PUT, .bytes = 8, .offset = BYTES - 7),
+    SAYS(8, .kind = WINDOW_PUT, .bytes = 8, .offset = UINT64_MAX - 3),
+    SAYS(8, .kind = WINDOW_PUT, .bytes = 9),
+    SAYS(8, .kind = WINDOW_PUT, .bytes = 8, .flags = WINDOW_HAS_SIGNAL, .signal_op = NCCLX_SIGNAL_ADD, .slot = SLOTS),
+    SAYS(8, .kind = WINDOW_PUT, .bytes = 8, .flags = WINDOW_HAS_SIGNAL, .signal_op = 9),
+    SAYS(0, .kind = WINDOW_SIGNAL),
+    SAYS(0, .kind = WINDOW_GET, .bytes = 8, .offset = BYTES - 7),
+    SAYS(0, .kind = WINDOW_GET, .bytes = PML_STANDIN_AM_MAX + 1), /* more than one message brings back */
+    SAYS(0, .kind = WINDOW_GET),
+    SAYS(8, .kind = WINDOW_GET, .bytes = 8),
+    SAYS(0, .kind = WINDOW_FETCH, .type = NCCLX_UINT64, .op = OSC_NO_OP, .bytes = (PML_STANDIN_AM_MAX / 8 + 1) * 8),
+    SAYS(8, .kind = WINDOW_FETCH, .type = 200, .op = SUM, .bytes = 8),
+    SAYS(8, .kind = WINDOW_ACCUMULATE, .type = NCCLX_UINT64, .op = 200, .bytes = 8),
+    SAYS(7, .kind = WINDOW_ACCUMULATE, .type = NCCLX_UINT64, .op = SUM, .bytes = 7),
+    SAYS(8, .kind = WINDOW_ACCUMULATE, .type = NCCLX_UINT64, .op = SUM, .bytes = 8, .offset = BYTES),
+    SAYS(0, .kind = WINDOW_LOCK, .op = 3),
+    SAYS(0, .kind = WINDOW_UNLOCK),
+    SAYS(0, .kind = WINDOW_ACK),
+    SAYS(8, .kind = WINDOW_DATA, .bytes = 8),
+    SAYS(0, .kind = WINDOW_LOCKED),
+    SAYS(0, .kind = WINDOW_GONE),
+    SAYS(0, .kind = 77),
+};
+static const struct pml_signal bad_signals[] = {
+    {.window = 64, .rank = 2, .op = NCCLX_SIGNAL_ADD},
+    {.window = 64, .rank = -1, .op = NCCLX_SIGNAL_ADD},
+    {.window = 64, .rank = 1, .op = NCCLX_SIGNAL_ADD, .slot = SLOTS},
+    {.window = 64, .rank = 1, .op = UINT64_MAX},
+};
+
+static void blames(struct rank *rank)
+{
+    static char memory[RANKS][BYTES];
+    char *base, data[PML_STANDIN_AM_MAX] = {1}, *mine = memory[rank->comm.rank];
+    memset(mine, 0x5a, BYTES);
+    struct ncclx_win *win = make_window(rank, mine, BYTES, 1, &base);
+    if (!win) return;
+    for (size_t i = 0; i < sizeof breaches / sizeof breaches[0] && rank->comm.rank == 0; i++) {
+        const struct breach *breach = &breaches[i];
+        pml_standin.breaches = 0;
+        osc_message_arrived(&rank->rt, 1, &breach->header, breach->header_bytes ? breach->header_bytes : sizeof breach->header, data,
+                            breach->bytes, rank->rt.osc);
+        EXPECT(pml_standin.breaches == 1);
+    }
+    for (size_t i = 0; i < sizeof bad_signals / sizeof bad_signals[0] && rank->comm.rank == 0; i++) {
+        pml_standin.breaches = 0;
+        osc_signal_arrived(&rank->rt, 1, &bad_signals[i], rank->rt.osc);
+        EXPECT(pml_standin.breaches == 1);
+    }
+    for (int i = 0; i < BYTES; i++) EXPECT(mine[i] == 0x5a);
+    for (size_t slot = 0; slot < SLOTS; slot++) EXPECT(osc_window_of(win)->slots[slot] == 0);
+    meet(&rank->comm);
+    EXPECT(osc_win_free(win) == NCCLX_SUCCESS);
+}
+
+/* A rank whose window has ended early, as no correct program lets it, says so to those who ask. */
+static void answers_for_what_is_gone(struct rank *rank)
+{
+    static char memory[RANKS][64];
+    char *base, word[8] = {0};
+    struct ncclx_win *win = make_window(rank, memory[rank->comm.rank], 64, 1, &base);
+    if (!win) return;
+    struct osc_window *window = osc_window_of(win);
+    if (rank->comm.rank == 1) osc_window_remove(rank->rt.osc, window);
+    meet(&rank->comm);
+    if (rank->comm.rank == 0) {
+        EXPECT(osc_put(win, word, sizeof word, 1, 0) == NCCLX_SUCCESS);
+        EXPECT(osc_flush(win, 1) == NCCLX_ERR_WIN);
+        EXPECT(osc_put(win, word, sizeof word, 1, 0) == NCCLX_ERR_WIN);
+        window->targets[1]->put_open = false;
+        EXPECT(osc_put(win, word, sizeof word, 2, 0) == NCCLX_SUCCESS);
+        EXPECT(osc_flush(win, 2) == NCCLX_SUCCESS);
+    }
+    while (rank->comm.rank == 1 && poll_messages(rank) == 0) continue;
+    meet(&rank->comm);
+    if (rank->comm.rank == 1) osc_window_add(rank->rt.osc, window);
+    meet(&rank->comm); /* osc_finalize ends it */
 }
 
 static void left_behind(struct rank *rank)
@@ -588,6 +694,20 @@ static void test_hostile(void **state)
     run_with(hostile, PML_ACCESS_DIRECT, PML_ACCESS_COPY);
 }
 
+static void test_blames(void **state)
+{
+    (void)state;
+    run_with(blames, PML_ACCESS_DIRECT, PML_ACCESS_COPY);
+    run_with(blames, PML_ACCESS_MESSAGE, PML_ACCESS_MESSAGE);
+    run_with(blames, PML_ACCESS_LANES, PML_ACCESS_LANES);
+}
+
+static void test_answers_for_what_is_gone(void **state)
+{
+    (void)state;
+    run_with(answers_for_what_is_gone, PML_ACCESS_MESSAGE, PML_ACCESS_MESSAGE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -596,7 +716,8 @@ int main(void)
         cmocka_unit_test(test_comparisons),   cmocka_unit_test(test_creation_fails_everywhere),
         cmocka_unit_test(test_epochs),        cmocka_unit_test(test_left_behind),
         cmocka_unit_test(test_hostile),       cmocka_unit_test(test_atomics),
-        cmocka_unit_test(test_locks),
+        cmocka_unit_test(test_locks),         cmocka_unit_test(test_blames),
+        cmocka_unit_test(test_answers_for_what_is_gone),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
