@@ -69,25 +69,28 @@ static void say_frame(const struct record *record)
 static void say_packet(const struct record *record)
 {
     const uint64_t names[] = {receive, send_name, get_key, record->y};
-    bool own = record->c & 0x20;
+    bool own = record->c & 0x20, ours = !(record->b & 0x80);
     struct pml_packet packet = {.kind = own ? TCP_BYE + record->b % 6 : record->b & 0x80 ? record->b % 20 : PROTOCOL_LANES,
                                 .count = record->a % 16,
                                 .inline_bytes = own ? 8 : 40,
-                                .context = names[record->b % 4],
+                                .context = names[(ours ? record->b : record->a) % 4],
                                 .source = 1,
                                 .tag = record->c % 4,
                                 .u.word = {record->x % 8, record->y % 8, record->y, record->x, record->bytes}};
     static const char payload[4096];
-    uint32_t bytes = 0;
-    if (packet.count == LANES_GET) packet.u.word[0] = choose_key(record->b >> 2, record->y);
-    if (packet.count == LANES_GET) packet.u.word[1] = choose_place(record->b >> 4, record->x);
-    if (record->b >> 2 & 1 && packet.kind != PROTOCOL_LANES) packet.context = 4;
+    uint32_t bytes = !ours && record->a & 8 ? record->bytes % 5000 : 0;
+    if (!ours) packet.u.word[1] = record->y;
+    if (!ours && record->a & 0x40) packet.u.word[0] = names[record->c & 3];
+    if (ours && packet.count == LANES_GET) packet.u.word[0] = choose_key(record->b >> 2, record->y);
+    if (ours && packet.count == LANES_GET) packet.u.word[1] = choose_place(record->b >> 4, record->x);
+    if (record->a >> 2 & 1 && packet.kind != PROTOCOL_LANES) packet.context = 4;
     if (packet.count == LANES_REPORT && packet.kind == PROTOCOL_LANES) bytes = record->c & 0x40 ? record->bytes % 5000 : 512;
     if (bytes) packet.inline_bytes = PACKET_HAS_PAYLOAD;
     if (own) packet.context = channel->meet.name;
     packet.pass = bytes | (record->a & 0x80 ? (record->bytes & 7) << TCP_FOLLOWS_BITS : 0);
     tcp_world_say(peer->control, &packet, sizeof packet);
-    if (bytes) tcp_world_say(peer->control, payload, bytes < sizeof payload ? bytes : sizeof payload);
+    uint32_t there = record->c & 0x10 ? bytes / 2 : bytes; /* the rest may be what comes next */
+    if (there) tcp_world_say(peer->control, payload, there < sizeof payload ? there : sizeof payload);
 }
 
 static void say_ack(const struct record *record)
@@ -191,7 +194,8 @@ static void start(struct pml_order **order)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    static char *environment[] = {"NCCLX_LOG=none", "NCCLX_DQPLB_NODE=1:4:1000", NULL};
+    static char *environment[] = {
+        "NCCLX_LOG=none", "NCCLX_DQPLB_NODE=1:4:1000", "NCCLX_COPY_SLOTS=2", "NCCLX_COPY_CHUNK=1K", "NCCLX_UNEXPECTED_LIMIT=1K", NULL};
     struct pml_order *order;
     if (bytes && data[0] == '3') parse_card(data, bytes);
     memset(window, 0x5a, sizeof window);
@@ -201,6 +205,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     tcp_world_connect(&world, 1);
     connection = peer->connection;
     channel = peer->channel;
+    connection->copies = bytes && data[0] & 0x40; /* what is cleared goes through slots */
     pml_signal_register(&world.world.rt[0], hear_signal, NULL);
     start(&order);
     for (; bytes >= sizeof(struct record) && !channel->lost; bytes -= sizeof(struct record), data += sizeof(struct record)) {

@@ -7,6 +7,7 @@
 #include "tests/unit/pml_world.h"
 
 #include "pml/shm/help.h"
+#include "pml/shm/serve.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,16 +59,16 @@ static void write_packet(struct shm_channel *channel, const struct record *recor
     struct pml_packet *line;
     while (!(line = ring_reserve(&channel->writer))) poll_all();
     memcpy(line->u.word, record->word, sizeof record->word);
-    uint8_t kind = record->kind % 17;
+    uint8_t kind = record->kind % 19;
     const uint8_t others[] = {HELP_READING, HELP_WRITING, (uint8_t)(HELP_GETTING + (record->tag & 1)),
-                              record->tag & 1 ? PROTOCOL_LANES : record->kind};
+                              record->tag & 1 ? PROTOCOL_LANES : record->kind, SERVE_WRITE, SERVE_READ};
     line->kind = kind < 13 ? kind : others[kind - 13];
     line->inline_bytes = record->inline_bytes;
     line->source = record->source;
     line->tag = record->tag;
     line->count = record->count;
     line->context = record->context % 2 ? names[record->context / 2 % 4] : contexts[record->context / 2 % 4];
-    if (kind == 15 && record->context % 2) line->context = (uint64_t)(uintptr_t)shared;
+    if (kind >= 15 && kind != 16 && record->context % 2) line->context = (uint64_t)(uintptr_t)shared;
     if (record->name % 8 < 4) line->u.word[0] = names[record->name % 4];
     ring_publish(&channel->writer, line);
 }

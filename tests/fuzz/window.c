@@ -1,8 +1,5 @@
-/* window.c - window messages from a peer: rank 0 of two has a window and operations under way; the input is a row of messages from rank 1.
- *
- * Each message: bytes of its header, bytes of its data, header, data. Memory is reached by messages only. The first words of some headers are
- * a signal instead, as it comes by lanes.
- */
+/* window.c - window messages from a peer: rank 0 of two has a window and operations under way; the input is a row of messages from rank 1,
+ * and signals, as they come by lanes. Memory is reached by messages only. */
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/pml_standin.h"
 
@@ -41,31 +38,63 @@ static int mirror(struct ncclx_comm *comm, const void *mine, void *all, size_t b
     return NCCLX_SUCCESS;
 }
 
-static size_t take(const uint8_t **data, size_t *left, void *to, size_t bytes)
+/* One message. Fields that a random search would hardly hit are right, unless it lies about them. */
+struct record {
+    uint8_t kind, lies, bytes, length, flags, signal_op, type, op;
+    uint8_t slot, sequence;
+    int8_t rank;
+    uint8_t offset;
+    uint32_t header_bytes;
+    uint64_t value;
+};
+enum { LIES_WINDOW = 1, LIES_VERSION = 2, LIES_SEQUENCE = 4, LIES_OFFSET = 8, LIES_LENGTH = 16, LIES_SIZE = 32, IS_SIGNAL = 64, LIES_SLOT = 128 };
+
+static uint64_t next_sequence(const struct osc_window *window, const struct record *record)
 {
-    if (bytes > *left) bytes = *left;
-    if (bytes) memcpy(to, *data, bytes);
-    *data += bytes;
-    *left -= bytes;
-    return bytes;
+    bool answers = record->kind == WINDOW_ACK || record->kind == WINDOW_DATA || record->kind == WINDOW_LOCKED;
+    if (answers) return record->sequence;
+    return window->incoming[1] ? window->incoming[1]->core.handled + 1 : 1;
 }
 
-static void feed(struct ncclx_rt *rt, const uint8_t *data, size_t left)
+static void signal_arrives(struct ncclx_rt *rt, const struct record *record)
 {
-    struct window_header header;
-    uint8_t length[2], payload[PML_STANDIN_AM_MAX];
-    while (take(&data, &left, length, sizeof length) == sizeof length) {
-        size_t header_bytes = length[0] % 4 ? sizeof header : length[0] % sizeof header; /* mostly whole ones */
-        memset(&header, 0, sizeof header);
-        take(&data, &left, &header, sizeof header);
-        size_t bytes = take(&data, &left, payload, length[1] % (PML_STANDIN_AM_MAX + 1));
-        if (length[0] >= 0xf0) {
-            const struct pml_signal signal = {
-                .window = header.window, .rank = header.rank, .slot = header.slot, .value = header.value, .op = header.signal_op};
-            osc_signal_arrived(rt, 1, &signal, rt->osc);
-            continue;
-        }
-        osc_message_arrived(rt, 1, &header, header_bytes, payload, bytes, rt->osc);
+    const struct pml_signal signal = {.window = record->lies & LIES_WINDOW ? record->value : CONTEXT,
+                                      .rank = record->rank ? record->rank : 1,
+                                      .slot = record->lies & LIES_SLOT ? record->value : record->slot % 4,
+                                      .value = record->value,
+                                      .op = record->lies & LIES_LENGTH ? record->value : record->signal_op};
+    osc_signal_arrived(rt, 1, &signal, rt->osc);
+}
+
+static void message_arrives(struct ncclx_rt *rt, const struct osc_window *window, const struct record *record)
+{
+    static const char data[PML_STANDIN_AM_MAX] = {1};
+    uint8_t lies = record->lies;
+    size_t bytes = record->bytes % (PML_STANDIN_AM_MAX + 1);
+    const struct window_header header = {.window = lies & LIES_WINDOW ? record->value : CONTEXT,
+                                         .sequence = lies & LIES_SEQUENCE ? record->value : next_sequence(window, record),
+                                         .offset = lies & LIES_OFFSET ? record->value : record->offset,
+                                         .bytes = lies & LIES_LENGTH ? record->value : record->length,
+                                         .slot = lies & LIES_SLOT ? record->value : record->slot % 4,
+                                         .value = record->value,
+                                         .rank = record->rank ? record->rank : 1,
+                                         .kind = record->kind,
+                                         .flags = record->flags,
+                                         .signal_op = record->signal_op,
+                                         .version = lies & LIES_VERSION ? (uint8_t)record->value : WINDOW_VERSION,
+                                         .type = record->type,
+                                         .op = record->op};
+    size_t header_bytes = lies & LIES_SIZE ? record->header_bytes % sizeof header : sizeof header;
+    osc_message_arrived(rt, 1, &header, header_bytes, data, bytes, rt->osc);
+}
+
+static void feed(struct ncclx_rt *rt, const struct osc_window *window, const uint8_t *data, size_t left)
+{
+    for (; left >= sizeof(struct record); left -= sizeof(struct record), data += sizeof(struct record)) {
+        struct record record;
+        memcpy(&record, data, sizeof record);
+        if (record.lies & IS_SIGNAL) signal_arrives(rt, &record);
+        else message_arrives(rt, window, &record);
     }
 }
 
@@ -89,9 +118,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     memset(got, 0x5a, sizeof got);
     base_log_levels[AREA_OSC] = LOG_NONE;
     if (osc_init(&rt) || osc_win_reserve(&comm, &win) || osc_win_create(win, &comm, memory + MARGIN, BYTES, 1, 3, NULL)) abort();
+    osc_window_of(win)->answered = true; /* so that nobody's message starts an agent */
     if (osc_put(win, memory + MARGIN, 100, 1, 0) || osc_get(win, got + MARGIN, BYTES, 1, 0) || osc_signal(win, 1, &signal)) abort();
     osc_message_flush_start(osc_window_of(win), osc_window_of(win)->targets[1]);
-    feed(&rt, data, bytes);
+    feed(&rt, osc_window_of(win), data, bytes);
     check_margins(memory);
     check_margins(got);
     osc_finalize(&rt);
