@@ -42,18 +42,24 @@ static size_t travelled(enum protocol_kind kind, size_t bytes)
     return kind == PROTOCOL_REQUEST ? 0 : sizeof(struct pml_packet);
 }
 
-/* bytes: of data. */
-static void hold_keep(struct pml_connection *connection, enum protocol_kind kind, size_t bytes)
+/* May a message of so many bytes of data be kept? If not, its sender breaks the rules. */
+static bool may_keep(struct pml_connection *connection, enum protocol_kind kind, size_t bytes)
+{
+    if (likely(protocol_kept_more(&connection->kept, kind, travelled(kind, bytes), connection->transport->in_flight))) return true;
+    protocol_kept_less(&connection->kept, kind);
+    pml_breach(connection, kind == PROTOCOL_REQUEST ? "it sends more messages without waiting for their receives than it may"
+                                                    : "it sends data that no receive waits for, and was told to ask first");
+    return false;
+}
+
+/* It is. */
+static void hold_keep(struct pml_connection *connection, size_t bytes)
 {
     struct pml *pml = connection->pml;
     pml->counters.unexpected++;
     if (pml->counters.unexpected > pml->counters.unexpected_peak)
         pml->counters.unexpected_peak = pml->counters.unexpected;
-    bool full = protocol_flow_keep(&pml->flow, bytes);
-    if (unlikely(!protocol_kept_more(&connection->kept, kind, travelled(kind, bytes), connection->transport->in_flight)))
-        pml_breach(connection, kind == PROTOCOL_REQUEST ? "it sends more messages without waiting for their receives than it may"
-                                                        : "it sends data that no receive waits for, and was told to ask first");
-    if (likely(!full) || connection->kept.held || !tell(connection, PROTOCOL_HOLD)) return;
+    if (likely(!protocol_flow_keep(&pml->flow, bytes)) || connection->kept.held || !tell(connection, PROTOCOL_HOLD)) return;
     protocol_kept_told(&connection->kept, true);
     pml->holding = true;
 }
@@ -91,15 +97,19 @@ static void hold_packet(struct pml *pml, struct pml_connection *connection, cons
         base_log(AREA_PML, LOG_ERROR, "no memory for a message from rank %d: it is lost", connection->rank);
         return;
     }
+    memcpy(&held->packet, packet, sizeof held->packet);
+    if (!may_keep(connection, held->packet.kind, bytes)) {
+        base_free(AREA_PML, held);
+        return;
+    }
     held->next = NULL;
     held->connection = connection;
     held->bytes = bytes;
-    memcpy(&held->packet, packet, sizeof held->packet);
     if (bytes) memcpy(held->data, payload, bytes);
     if (pml->last_held) pml->last_held->next = held;
     else pml->first_held = held;
     pml->last_held = held;
-    hold_keep(connection, held->packet.kind, bytes);
+    hold_keep(connection, bytes);
 }
 
 static void unknown_context(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet,
@@ -153,8 +163,10 @@ static void keep_message(struct pml_space_state *space, struct pml_connection *c
 {
     struct pml *pml = connection->pml;
     bool eager = kind == PROTOCOL_EAGER;
+    if (!may_keep(connection, kind, eager ? bytes : 0)) return;
     struct ncclx_message *message = pml_message_get(pml, eager ? bytes : 0);
     if (!message) {
+        protocol_kept_less(&connection->kept, kind);
         base_log(AREA_PML, LOG_ERROR,
                  "no memory for a message of %zu bytes from rank %d: it is lost; lower NCCLX_UNEXPECTED_LIMIT", bytes,
                  connection->rank);
@@ -168,7 +180,7 @@ static void keep_message(struct pml_space_state *space, struct pml_connection *c
     message->address = address;
     if (eager && bytes) memcpy(message->data, data, bytes);
     match_keep(&space->match, &message->match, source, tag);
-    hold_keep(connection, kind, eager ? bytes : 0);
+    hold_keep(connection, eager ? bytes : 0);
 }
 
 /* The space and the peer that an envelope names. ERR_COMM: the space is not known here; ERR_TRANSPORT, and said so: they are not the

@@ -3,6 +3,18 @@
  * Owns: connections (one a pair of processes, made on first use), matching state of each communicator, shareable
  * memory, transports. Never: sees hwloc, Slurm or PMIx types; knows a collective algorithm or a window; prints.
  * Threads: every call holds the rank's lock (base/rt.h). Blocking calls give it up while they wait.
+ *
+ * Bounds on what one peer can make this rank keep, beside what the program itself has under way:
+ *   messages without a receive, also for contexts that are not known yet   protocol.h: data by NCCLX_UNEXPECTED_LIMIT and what is in flight,
+ *                                                                          PROTOCOL_REQUESTS_MAX that ask first
+ *   announcements of receives                                              64, more are dropped (send.c)
+ *   reads of windows that are being answered                               64 (lanes/gets.c)
+ *   notices, numbers, lanes                                                lanes_offer (lanes/target.c), the transport's own offer
+ *   slots of the copy protocol                                             one set (lanes/copy.c)
+ *   whatever else it asks for and does not take                            PML_ANSWERS_MAX (internal.h)
+ *   what is sent and not acknowledged; what has come and is not whole      KEEP_MAX, TCP_IN_BYTES (tcp/)
+ *   window messages that are being handled: none; locks that wait: one a window (osc/)
+ * Who goes beyond breaks the rules (pml_breach): over sockets its connection ends, in shared memory the packet is dropped.
  */
 #ifndef PML_H
 #define PML_H

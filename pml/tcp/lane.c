@@ -28,10 +28,12 @@ uint64_t tcp_lane_tag(unsigned index, uint32_t life)
 void tcp_lane_accepted(struct tcp_channel *channel, uint64_t tag, int fd)
 {
     uint64_t index = (tag & ~TCP_TAG_LANE) >> 32;
-    if (index >= DQPLB_MAX_LANES || channel->lost)
-        base_process_close(fd);
-    else
+    if (!channel->lost && index < channel->connection->pml->tcp->offered) {
         tcp_in_accept(channel, (unsigned)index, (uint32_t)tag, fd);
+        return;
+    }
+    base_process_close(fd);
+    tcp_lost(channel, "it opens a lane that was not offered");
 }
 
 /* ---- For the driver ---- */

@@ -147,7 +147,7 @@ static int listen_here(struct tcp *tcp)
     if (error) return error;
     tcp_room_start(tcp);
     card.offer = lanes_offer;
-    card.offer.lanes = tcp_lanes_here(tcp);
+    card.offer.lanes = tcp->offered = tcp_lanes_here(tcp);
     return tcp_card_publish(rt, &card);
 }
 

@@ -114,6 +114,7 @@ struct tcp {
     struct tcp_in *hot_in;
     unsigned idle_out, idle_in; /* looks at them that found nothing */
     int unsettled;             /* channels that wait for a card, for a retry, or for room */
+    unsigned offered;          /* lanes from each peer, as the card says */
     int pending;               /* channels of which something waits for room in a socket, or for a socket */
     unsigned most;             /* channels with a socket; 0: as many as there are ranks */
     bool crowded;              /* some should rest */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -228,6 +229,12 @@ static void word_of_lanes(unsigned what, uint64_t first, uint64_t second)
 {
     PACKET(.kind = PROTOCOL_LANES, .count = (uint16_t)what, .inline_bytes = 32, .u.word = {first, second});
 }
+static void lane_of_its_own(void)
+{
+    int theirs = -1;
+    tcp_lane_accepted(world.peer[1].channel, tcp_lane_tag(TCP_WORLD_LANES, 1), tcp_world_pair(&theirs));
+    close(theirs);
+}
 static void lanes_unknown(void) { word_of_lanes(99, 0, 0); }
 static void answers_unasked(void) { notice(LANES_ANSWERED, get_key[1] + 1, 0, 0); }
 static void answers_another_s(void) { notice(LANES_ANSWERED, get_key[2], 0, 0); }
@@ -335,7 +342,7 @@ static const struct attack attacks[] = {
     ATTACK(finishes_another_s, "it ended a send"), ATTACK(finishes_a_receive, "it ended a send"), ATTACK(clears_another_s, "it cleared a send"),
     ATTACK(clears_twice, "it cleared a send"), ATTACK(active_unknown, "active message"), ATTACK(active_without_header, "active message"),
     ATTACK(unknown_kind, "no known kind"),
-    ATTACK(lanes_unknown, "not known here"), ATTACK(answers_unasked, "nobody made"), ATTACK(answers_another_s, "nobody made"),
+    ATTACK(lane_of_its_own, "was not offered"), ATTACK(lanes_unknown, "not known here"), ATTACK(answers_unasked, "nobody made"), ATTACK(answers_another_s, "nobody made"),
     ATTACK(answers_twice, "nobody made"), ATTACK(progress_too_far, "farther than what was sent"),
     ATTACK(applied_too_many, "farther than what was sent"), ATTACK(closes_no_lane, "not there"), ATTACK(closes_another_life, "not there"),
     ATTACK(closes_a_life_that_wraps, "not there"), ATTACK(reports_unasked, "nobody asked for"), ATTACK(slots_unasked, "nobody asked for"),

@@ -38,6 +38,7 @@ void tcp_world_open(struct tcp_world *tcp_world, int size, char **environment)
     if (!tcp) abort();
     tcp->pml = pml;
     tcp->epoll = tcp->call.fd = -1;
+    tcp->offered = TCP_WORLD_LANES;
     tcp->most = 1; /* which leaves none for attempts of ours: there is nothing to connect to */
     tcp_pipes_init(&tcp->pipes);
     pml->tcp = tcp_world->tcp = tcp; /* ends as pml ends */
