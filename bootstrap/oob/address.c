@@ -127,10 +127,23 @@ static bool parse_address(char *word, struct oob_address *address)
     return inet_pton(AF_INET6, word + 1, address->bytes) == 1;
 }
 
+void oob_addresses_prove(struct oob_addresses *addresses, const struct oob_address *seen)
+{
+    for (size_t i = 0; i < addresses->count; i++) {
+        if (!address_same_host(&addresses->list[i], seen)) continue;
+        struct oob_address first = addresses->list[i];
+        memmove(addresses->list + 1, addresses->list, i * sizeof *addresses->list);
+        addresses->list[0] = first;
+        addresses->proven = true;
+        return;
+    }
+}
+
 int oob_addresses_parse(const char *text, struct oob_addresses *addresses)
 {
     char word[OOB_ADDRESS_TEXT];
     addresses->count = 0;
+    addresses->proven = false;
     for (const char *at = text;; at++) {
         size_t length = strcspn(at, ",");
         bool good = length < sizeof word && addresses->count < OOB_MAX_ADDRESSES;

@@ -15,7 +15,7 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define SILENT (-1)
 #define CUT_SHORT (-2) /* by the end of all tries */
-/* Who has published a card listens as long as it lives: after so many rounds in which all addresses refused, it does not. */
+/* Who has published a card listens as long as it lives: after so many rounds in which all addresses that tell refused, it does not. */
 #define REFUSED_ROUNDS 2
 
 /* ---- Addresses ---- */
@@ -49,18 +49,31 @@ static void add_expanded(struct search *search, struct oob_address address, cons
     }
 }
 
-/* In the order that is given, except that those which this host has itself come last: mostly they are of the kind that
- * all hosts have. */
+/* Those where nobody need be listening though the peer is: its system does not know us on most of its link-local ones, and ours answers at
+ * those that all hosts have. */
+enum { TELLS, LINK_LOCAL, HERE };
+
+static int kind_of(const struct oob_address *address, const struct address_here *list, size_t count)
+{
+    if (is_here(address, list, count)) return HERE;
+    return address_link_local(address) ? LINK_LOCAL : TELLS;
+}
+
+/* In the order that is given within each kind, but one that has led to the peer before is the first. */
 static void add_addresses(struct search *search, const struct oob_addresses *addresses)
 {
     struct address_here *list = NULL;
     size_t count = 0, given = addresses->count < OOB_MAX_ADDRESSES ? addresses->count : OOB_MAX_ADDRESSES;
     if (given > 1 || (given && address_link_local(&addresses->list[0])))
         if (address_list_here(&list, &count)) count = 0;
-    for (int here = 0; here < 2; here++)
-        for (size_t i = 0; i < given; i++)
-            if (is_here(&addresses->list[i], list, count) == here)
-                add_expanded(search, addresses->list[i], list, count);
+    if (given && addresses->proven) add_address(search, &addresses->list[0]);
+    search->telling = search->tries.count;
+    for (int kind = TELLS; kind <= HERE; kind++) {
+        for (size_t i = addresses->proven; i < given; i++)
+            if (kind_of(&addresses->list[i], list, count) == kind) add_expanded(search, addresses->list[i], list, count);
+        if (kind == TELLS && !addresses->proven) search->telling = search->tries.count;
+    }
+    if (!search->telling) search->telling = search->tries.count;
     base_free(AREA_BOOTSTRAP, list);
 }
 
@@ -148,15 +161,18 @@ static bool refuse(struct oob *oob, struct search *search)
 
 /* ---- Tries ---- */
 
-static void shut(struct search *search, int error)
+/* Returns whether a connection had come about, if no handshake. */
+static bool shut(struct search *search, int error)
 {
     struct trouble *trouble = &search->troubles[search->trying];
-    if (!search->open) return;
-    search->taken = search->taken || (search->line.fd >= 0 && !search->line.connecting);
+    if (!search->open) return false;
+    bool taken = search->line.fd >= 0 && !search->line.connecting;
+    search->taken = search->taken || taken;
     if (error != CUT_SHORT || !(trouble->error || trouble->text[0])) *trouble = (struct trouble){.error = error};
     if (!error) shake_explain(&search->line.shake, trouble->text, sizeof trouble->text);
     line_close(&search->line);
     search->open = false;
+    return taken;
 }
 
 /* Families that this host does not have say nothing about the peer. */
@@ -165,26 +181,38 @@ static bool is_refusal(int error)
     return error == ECONNREFUSED || error == EAFNOSUPPORT || error == ENETUNREACH || error == EADDRNOTAVAIL;
 }
 
-static void count_refusals(struct search *search, int error)
+/* Whether this round can end: all addresses that tell have been tried, and somebody's system takes connections at one, so that others lead no
+ * further, or all have refused. */
+static bool has_told(struct search *search, int error, bool taken)
 {
+    if (search->trying >= search->telling) return false;
     search->heard = search->heard || !is_refusal(error);
-    if (search->trying + 1 < search->tries.count) return;
+    search->there = search->there || taken;
+    if (search->trying + 1 < search->telling) return false;
+    bool told = search->there || !search->heard;
     search->refused_rounds = search->heard ? 0 : search->refused_rounds + 1;
-    search->heard = false;
+    search->heard = search->there = false;
+    return told;
 }
 
 static bool is_gone(const struct oob *oob, const struct search *search)
 {
     bool refused = false;
-    for (size_t i = 0; i < search->tries.count; i++) refused = refused || search->troubles[i].error == ECONNREFUSED;
+    for (size_t i = 0; i < search->telling; i++) refused = refused || search->troubles[i].error == ECONNREFUSED;
     return refused && search->refused_rounds >= REFUSED_ROUNDS && oob->self.trust == OOB_CARDS;
+}
+
+static void next_address(struct oob *oob, struct search *search, int error, bool taken)
+{
+    if (has_told(search, error, taken) && oob->self.trust == OOB_CARDS)
+        tries_end_round(&search->tries, oob->now, search->refused_rounds > 0);
 }
 
 static void try_failed(struct oob *oob, struct search *search, int error)
 {
-    shut(search, error);
-    count_refusals(search, error);
+    bool taken = shut(search, error);
     tries_failed(&search->tries, oob->now);
+    next_address(oob, search, error, taken);
 }
 
 static int open_socket(struct oob *oob, struct search *search)
@@ -198,8 +226,8 @@ static int open_socket(struct oob *oob, struct search *search)
     oob->was_short = oob->was_short || (line->fd < 0 && (errno == EMFILE || errno == ENFILE));
     if (line->fd < 0) return errno;
     line_options(line->fd);
-    if (connect(line->fd, (struct sockaddr *)&storage, length) && errno != EINPROGRESS && errno != EINTR) return errno;
     line->connecting = true;
+    if (connect(line->fd, (struct sockaddr *)&storage, length) && errno != EINPROGRESS && errno != EINTR) return errno;
     line->watched = EPOLLOUT;
     return endpoint_watch(oob, line->fd, search->id, EPOLLOUT, false) ? 0 : errno;
 }
@@ -262,9 +290,9 @@ static void step(struct oob *oob, struct search *search)
             open_try(oob, search);
             continue;
         }
-        shut(search, action == TRIES_CLOSE ? SILENT : CUT_SHORT);
+        bool taken = shut(search, action == TRIES_CLOSE ? SILENT : CUT_SHORT);
         if (action == TRIES_CLOSE) {
-            count_refusals(search, SILENT);
+            next_address(oob, search, SILENT, taken);
             continue;
         }
         give_up(oob, search, false);

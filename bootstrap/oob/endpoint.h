@@ -59,9 +59,10 @@ struct search {
     struct trouble troubles[OOB_MAX_ADDRESSES];
     bool open;
     size_t trying; /* the address that is */
+    size_t telling; /* so many, the first ones, tell by refusing that nobody is there */
     bool taken;             /* a connection has come about, if no handshake */
-    bool heard;             /* in this round somebody did something else than refuse */
-    unsigned refused_rounds; /* the last so many rounds were nothing but refusals */
+    bool heard, there;       /* in this round one of those did something else than refuse; ... took a connection */
+    unsigned refused_rounds; /* in the last so many rounds they all refused */
     struct line line;
 };
 

@@ -86,7 +86,7 @@ static bool connect_result(struct line *line, int *error)
 {
     socklen_t length = sizeof *error;
     if (getsockopt(line->fd, SOL_SOCKET, SO_ERROR, error, &length)) *error = errno;
-    line->connecting = false;
+    line->connecting = *error != 0;
     return *error == 0;
 }
 

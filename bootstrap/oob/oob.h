@@ -48,6 +48,7 @@ struct oob_address {
 
 struct oob_addresses {
     size_t count;
+    bool proven; /* the first has led to whom it is of (oob_addresses_prove) */
     struct oob_address list[OOB_MAX_ADDRESSES];
 };
 
@@ -56,6 +57,8 @@ struct oob_addresses {
 const char *oob_address_text(const struct oob_address *address, char text[OOB_ADDRESS_TEXT]);
 /* A list as one word, with commas between: for messages and cards. The first ones, if not all fit. */
 void oob_addresses_format(const struct oob_addresses *addresses, char *text, size_t room);
+/* Who they are of has been met at this address: if it is one of them, it comes first, and who is gone is known by it. */
+void oob_addresses_prove(struct oob_addresses *addresses, const struct oob_address *seen);
 /* NCCLX_ERR_ARG names what is wrong. */
 int oob_addresses_parse(const char *text, struct oob_addresses *addresses);
 /* "LOW-HIGH", from 1 to 65535. NCCLX_ERR_ARG. */
@@ -128,10 +131,11 @@ int oob_addresses(const struct oob *oob, const struct oob_address *towards, stru
 
 /* ---- Connecting ---- */
 
-/* Tries the addresses in turn (those that this host has, too, last), over and over with growing pauses, each time with
- * a fresh socket, until the one who answers has proven to be position `peer`, or limit_ms have passed (0: 30 s), or,
- * with OOB_CARDS, nobody listens at any address any more: who has given a card out listens as long as it lives. The tag, of the user's choosing, is told to the other end. peer_key: for OOB_CARDS. The id comes back with the one event
- * that ends it. */
+/* Tries the addresses in turn (link-local ones, and those that this host has, too, last), over and over with growing pauses, each time
+ * with a fresh socket, until the one who answers has proven to be position `peer`, or limit_ms have passed (0: 30 s), or, with
+ * OOB_CARDS, nobody listens any more at an address where it was met before, or at any that tells, as link-local ones do not: who has
+ * given a card out listens as long as it lives. The tag, of the user's choosing, is told to the other end. peer_key: for OOB_CARDS. The
+ * id comes back with the one event that ends it. */
 int oob_connect(struct oob *oob, uint32_t peer, const unsigned char *peer_key, const struct oob_addresses *addresses,
                 uint64_t tag, uint32_t limit_ms, uint64_t now, uint64_t *id);
 /* Whether a descriptor was missing since this was asked last. */

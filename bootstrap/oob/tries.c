@@ -39,6 +39,16 @@ void tries_failed(struct tries *tries, uint64_t now)
     if (!PLANTED_BUG(BUG_OOB_NO_PAUSE)) tries->state = TRIES_PAUSING;
 }
 
+void tries_end_round(struct tries *tries, uint64_t now, bool soon)
+{
+    if (soon) tries->round = 0;
+    bool ended = tries->state == TRIES_PAUSING, amid = tries->state == TRIES_READY && tries->next;
+    if (!amid && !(ended && soon)) return;
+    tries->next = tries->count - 1;
+    tries->state = TRIES_TRYING;
+    tries_failed(tries, now);
+}
+
 enum tries_action tries_step(struct tries *tries, uint64_t now)
 {
     if (tries->state == TRIES_OVER) return TRIES_WAIT;

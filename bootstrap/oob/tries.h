@@ -37,6 +37,8 @@ void tries_begin(struct tries *tries, size_t count, const struct tries_limits *l
 enum tries_action tries_step(struct tries *tries, uint64_t now);
 /* The try has failed by itself. */
 void tries_failed(struct tries *tries, uint64_t now);
+/* And no other address is tried before the next round. soon: after the shortest pause. */
+void tries_end_round(struct tries *tries, uint64_t now, bool soon);
 /* When tries_step has something to do: 0: at once. */
 uint64_t tries_deadline(const struct tries *tries);
 

@@ -197,6 +197,7 @@ static void accepted(struct tcp *tcp, const struct oob_event *event)
     channel->broken = channel->broken || talked;
     tcp_socket_close(channel);
     tcp_pending(channel);
+    if (channel->card) oob_addresses_prove(&channel->card->addresses, &event->address);
     greet(channel, event->fd);
 }
 
@@ -212,6 +213,7 @@ static void connected(struct tcp *tcp, const struct oob_event *event)
         base_process_close(event->fd);
         return;
     }
+    if (channel->card) oob_addresses_prove(&channel->card->addresses, &event->address);
     greet(channel, event->fd);
 }
 

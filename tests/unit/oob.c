@@ -402,6 +402,27 @@ static void test_tries(void **state)
 }
 
 /* Of many that fail at one moment, no large part comes back in the same millisecond. */
+/* Of three addresses the first says enough. */
+static void test_end_of_round(void **state)
+{
+    const struct tries_limits limits = {.try_ns = 2000 * MS, .pause_ns = 50 * MS, .pause_most_ns = 2000 * MS, .all_ns = 100000 * MS};
+    struct tries tries;
+    uint64_t now = 0;
+    (void)state;
+    tries_begin(&tries, 3, &limits, now, 1);
+    for (int round = 0; round < 6; round++) {
+        bool soon = round == 4;
+        assert_int_equal(tries_step(&tries, now), TRIES_OPEN);
+        assert_int_equal(tries.next, 0);
+        tries_failed(&tries, now);
+        tries_end_round(&tries, now, soon);
+        assert_int_equal(tries_step(&tries, now), TRIES_WAIT);
+        uint64_t usual = soon ? 50 * MS : 50 * MS << (round == 5 ? 1 : round);
+        assert_in_range(tries_deadline(&tries) - now, usual / 2, usual * 3 / 2);
+        now = tries_deadline(&tries);
+    }
+}
+
 static void test_no_herd(void **state)
 {
     const struct tries_limits limits = {
@@ -597,7 +618,7 @@ int main(void)
         cmocka_unit_test(test_tries),        cmocka_unit_test(test_no_herd),
         cmocka_unit_test(test_guests),       cmocka_unit_test(test_remarks),
         cmocka_unit_test(test_address_text), cmocka_unit_test(test_address_order),
-        cmocka_unit_test(test_networks),
+        cmocka_unit_test(test_networks),     cmocka_unit_test(test_end_of_round),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, load, NULL);

@@ -650,6 +650,58 @@ static void test_gone(void **state)
     assert_int_equal(connector.events[1].code, NCCLX_ERR_PROC_FAILED);
 }
 
+/* Where it was met is what counts, beside addresses at which somebody else may be silent; without that, nobody is taken for gone. */
+static void test_gone_where_it_was(void **state)
+{
+    static struct end acceptor, connector;
+    (void)state;
+    for (int i = 0; i < 2; i++) assert_int_equal(oob_key_pair(card_keys[i][0], card_keys[i][1]), NCCLX_SUCCESS);
+    struct oob_identity zero = card_identity(0), one = card_identity(1);
+    const struct oob_options options = {.pause_most_ms = 300};
+    uint64_t id;
+    open_listening(&acceptor, &zero, NULL);
+    struct oob_addresses addresses = {.count = 2, .list = {world_loopback(family, 0), world_addresses(&acceptor, family).list[0]}};
+    if (family == 4) addresses.list[0].bytes[3] = 2; /* another one of this host */
+    else addresses.list[0] = world_loopback(4, 0);
+    int listening = world_listening(addresses.list[0]);
+    addresses.list[0].port = world_bound_port(listening);
+    oob_listen_end(acceptor.oob);
+    struct oob_addresses met = addresses;
+    struct oob_address seen = addresses.list[1];
+    seen.port = 1; /* as who was accepted from there */
+    oob_addresses_prove(&met, &seen);
+    assert_true(met.proven && met.list[0].port == addresses.list[1].port && met.list[1].port == addresses.list[0].port);
+    world_open(&world, &connector, &one, &options);
+    assert_int_equal(oob_connect(connector.oob, 0, card_keys[0][0], &addresses, 77, 5000, world.now, &id), NCCLX_SUCCESS);
+    assert_int_equal(oob_connect(connector.oob, 0, card_keys[0][0], &met, 78, 5000, world.now, &id), NCCLX_SUCCESS);
+    world_pass(&world, 300);
+    assert_int_equal(connector.event_count, 1);
+    assert_int_equal(connector.events[0].tag, 78);
+    assert_int_equal(connector.events[0].code, NCCLX_ERR_PROC_FAILED);
+    world_pass(&world, 6000);
+    assert_int_equal(connector.event_count, 2);
+    assert_int_equal(connector.events[1].code, NCCLX_ERR_TIMEOUT);
+    assert_true(connector.events[1].busy);
+    close(listening);
+}
+
+/* Who refuses is not busy. */
+static void test_refused(void **state)
+{
+    static struct end acceptor, connector;
+    struct oob_identity zero = world_identity(0), one = world_identity(1);
+    uint64_t id;
+    (void)state;
+    open_listening(&acceptor, &zero, NULL);
+    struct oob_addresses addresses = world_addresses(&acceptor, family);
+    oob_listen_end(acceptor.oob);
+    world_open(&world, &connector, &one, NULL);
+    assert_int_equal(oob_connect(connector.oob, 0, NULL, &addresses, 77, 500, world.now, &id), NCCLX_SUCCESS);
+    world_pass(&world, 600);
+    assert_int_equal(connector.events[0].code, NCCLX_ERR_TIMEOUT);
+    assert_false(connector.events[0].busy);
+}
+
 /* The key comes late, when the one who waited for it has gone. */
 static void test_late_key(void **state)
 {
@@ -703,7 +755,7 @@ int main(void)
         BOTH(test_refusals),    BOTH(test_replay),     BOTH(test_crowd),         BOTH(test_few_descriptors),
         BOTH(test_wrong_hosts), BOTH(test_nobody),     BOTH(test_late_listener), BOTH(test_cancel),
         BOTH(test_many),        BOTH(test_port_range), BOTH(test_networks),      BOTH(test_cards),
-        BOTH(test_late_key),    BOTH(test_gone),
+        BOTH(test_late_key),    BOTH(test_gone),       BOTH(test_gone_where_it_was), BOTH(test_refused),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, load, NULL);
