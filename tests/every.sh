@@ -4,6 +4,11 @@
 # every START TRANSPORTS all|odd|even [PROGRAM...]: START NAME STATUS RANKS COMMAND... runs a job, as `runs` in lib.sh; each has to have the
 # size asked for, and bytes have to pass by just these TRANSPORTS, such as "shm tcp". odd, even: one half of the jobs, or the other. PROGRAM...:
 # only these. NCCLX_TEST_LONG=1: all of them, with more rounds and cases.
+#
+# Not here are programs that move no data between ranks, but ask PMIx or live and die: exchange, keys, life, memory, names, spawn, surroundings,
+# upcalls (tests/tree.t looks).
+#
+# partings START TRANSPORTS [HOW...]: the last of four ranks, which is behind a socket, stops, or is killed in all phases of a connection.
 
 # What each rank has said at its end: "RANKS RANKS_WITH_BYTES... TRANSPORT..." as one line, without what ranks told themselves.
 passed() {
@@ -60,6 +65,33 @@ every() {
         each 0 4 window_forms $case
     done
     for case in "locks $((5 * rounds))" "groups $((3 * rounds))" "star $((3 * rounds))" passive errors query; do each 0 4 window_epochs $case; done
+    each 0 4 signals $((200 * rounds))
+    each 0 4 behind 128
+    each 0 4 huge 3000001
+    each 0 4 burst order
+    each 0 4 burst first "$scratch/come"
+    each 0 4 crowd 1
+    each 0 4 ten
+    each 0 4 absent 2
+    each 0 4 profile
+    each 0 4 lifecycle
+    is_sanitized || each 0 3 no_memory # which has a malloc of its own
     each 0 4 cg "$top_srcdir/examples/data/1138_bus.mtx"
     each 0 4 heat --size 90 61 --steps $((20 * rounds)) --out "$scratch/heat.ppm"
+}
+
+# The last rank stops: NCCLX_TIMEOUT ends every call of rank 0 that waits. It is killed: each call that waits for it names it, in time.
+partings() {
+    local start=$1 transports=$2 how hour; shift 2
+    local phases=("${@:-connecting authenticated connected unknown receiving sending signal fence collective}")
+    NCCLX_TIMEOUT=0.2 NCCLX_ERRORS=return NCCLX_LOG=warn,tcp:info $start "NCCLX_TIMEOUT ends every call that waits, by $transports" 42 4 \
+        "$top_builddir/tests/mp/deadline" messages
+    like "also for one behind a socket" 'rank 0 on [^ ]*: tcp: info: connected to rank 3' "$err"
+    for how in ${phases[*]}; do
+        hour=$(awk '{ print $1 + 2 }' /proc/uptime)
+        NCCLX_ERRORS=return NCCLX_LOG=warn,tcp:info $start "rank 3 is killed by $transports: $how" 137 4 "$top_builddir/tests/mp/death" $how "$hour"
+        like "$how: the call that waits names it" '^NCCLX_ERR_PROC_FAILED.*rank 3 is lost' "$out"
+        if [[ $out =~ after\ (-?[0-9]+)\ ms ]] && [ "${BASH_REMATCH[1]}" -ge 0 ] && [ "${BASH_REMATCH[1]}" -lt 2000 ]; then pass "$how: in time"
+        else fail "$how: in time" "$out"; fi
+    done
 }

@@ -27,7 +27,8 @@ windows() {
 between "messages, a rank a host" "$apart" -x NCCLX_LOG=info "$mp/p2p"
 is "each of the four is connected to the others by sockets" 12 "$(grep -c 'tcp: info: connected to rank' <<<"$err")"
 a_rank_a_host() { job "$1" "$2" -n "$3" -H h1:1,h2:1,h3:1,h4:1 "${@:4}"; }
-every a_rank_a_host tcp odd
+every a_rank_a_host tcp all
+partings a_rank_a_host tcp
 
 windows "$together" 8 window signal 300
 between "messages, two ranks a host" "$together" "$mp/p2p"

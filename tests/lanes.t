@@ -30,7 +30,7 @@ if [[ $err =~ lane\ [1-9] ]]; then fail "and no other" "$err"; else pass "and no
 runs "a burst of messages" 0 ncclxrun -n 2 "$mp/burst" order
 is "comes in order" "ok 2" "$out"
 runs "a burst with few bytes kept" 0 env NCCLX_UNEXPECTED_LIMIT=64K ncclxrun -n 2 "$mp/burst" order
-runs "the first message of a burst" 0 ncclxrun -n 2 "$mp/burst" first
+runs "the first message of a burst" 0 ncclxrun -n 2 "$mp/burst" first "$scratch/come"
 is "does not wait for others" "ok 2" "$out"
 runs "a small message behind a large put" 0 ncclxrun -n 2 "$mp/behind" 128
 like "passes it" '^idle [0-9.]+ behind [0-9.]+ segment [0-9.]+$' "$out"

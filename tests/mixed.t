@@ -14,10 +14,5 @@ NCCLX_TRANSPORTS=mix NCCLX_LOG=warn,osc:info runs "a pair unlike its neighbours"
 like "says so" 'rank 2 of a window is not reached as others are' "$err"
 is "and its operations wait for no calls" "ok 8" "$out"
 
-# The last rank stops; rank 0 reaches it by sockets, and others by shared memory.
-if ! is_sanitized; then
-    NCCLX_TRANSPORTS=mix NCCLX_TIMEOUT=0.2 NCCLX_ERRORS=return NCCLX_LOG=info runs "NCCLX_TIMEOUT ends every call that waits" 42 \
-        ncclxrun -n 4 "$top_builddir/tests/mp/deadline" messages
-    like "also for one behind a socket" 'rank 0 on [^ ]*: tcp: info: connected to rank 3' "$err"
-fi
+is_sanitized || NCCLX_TRANSPORTS=mix partings one_host "shm tcp" connecting sending fence # tcp_death.t has all
 done_testing

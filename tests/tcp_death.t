@@ -6,9 +6,9 @@ mp=$top_builddir/tests/mp
 TEST_TIMEOUT=60
 export NCCLX_TRANSPORTS=tcp NCCLX_ERRORS=return
 
-for how in connecting connected receiving sending signal fence collective; do
+for how in connecting authenticated connected receiving sending signal fence collective; do
     hour=$(awk '{ print $1 + 2 }' /proc/uptime)
-    runs "rank 1 is killed: $how" 137 ncclxrun -n 2 --kill-grace 5 "$mp/death" $how "$hour"
+    NCCLX_LOG=warn,tcp:info runs "rank 1 is killed: $how" 137 ncclxrun -n 2 --kill-grace 5 "$mp/death" $how "$hour"
     like "$how: the call that waits names it" '^NCCLX_ERR_PROC_FAILED.*rank 1 is lost' "$out"
     if [[ $out =~ after\ (-?[0-9]+)\ ms ]] && [ "${BASH_REMATCH[1]}" -ge 0 ] && [ "${BASH_REMATCH[1]}" -lt 2000 ]; then pass "$how: in time"
     else fail "$how: in time" "$out"; fi
@@ -31,5 +31,5 @@ like "the receive names it" '^NCCLX_ERR_PROC_FAILED.*rank 1 is lost: number 1 of
 if [[ $out =~ after\ (-?[0-9]+)\ ms ]] && [ "${BASH_REMATCH[1]}" -ge 0 ] && [ "${BASH_REMATCH[1]}" -lt 2000 ]; then pass "in time"
 else fail "in time" "$out"; fi
 
-NCCLX_TIMEOUT=0.3 runs "one that stops ends no call before its time is over" 42 ncclxrun -n 2 "$mp/deadline" messages
+NCCLX_TIMEOUT=0.2 runs "one that stops ends no call before its time is over" 42 ncclxrun -n 2 "$mp/deadline" messages
 done_testing

@@ -44,10 +44,10 @@ forbidden_includes() {
 }
 nothing "folders use each other one way, by interface headers" "$(for file in "${sources[@]}"; do
     case $file in tests/* | examples/*) ;; *) forbidden_includes "$file" ;; esac; done)"
-# keys.c speaks to bootstrap, which has no public face, and ten.c asks pml what it holds.
+# keys.c speaks to bootstrap, which has no public face, ten.c asks pml what it holds, and deadline.c changes the deadline.
 nothing "examples and programs of several ranks use the public interface only" \
     "$(grep -nE '^ *# *include *"(runtime/base|launcher|bootstrap|topo|pml|coll|osc)/' examples/*.[ch] examples/*/*.[ch] tests/mp/*.[ch] 2>/dev/null |
-        grep -vE '^tests/mp/(keys\.c:.*"bootstrap/bootstrap|ten\.c:.*"pml/pml)\.h"')"
+        grep -vE '^tests/mp/(keys\.c:.*"bootstrap/bootstrap|ten\.c:.*"pml/pml|deadline\.c:.*"runtime/base/base)\.h"')"
 
 # CUDA and verbs stay in their corners; Slurm and hwloc types do, too.
 stays_in() { # stays_in HEADER-REGEX FOLDER-REGEX
@@ -69,5 +69,10 @@ nothing "no paths of somebody's machine" \
         --include='*.md' --include='*.[137]' --include='*.sh' . 2>/dev/null | grep -vE '^\./(build|m4|autom4te)|tests/tree\.t')"
 nothing "no unfinished business" "$(grep -nE '\b(TODO|FIXME|XXX|HACK)\b' "${sources[@]}")"
 nothing "no blanks at ends of lines" "$(grep -nE '[[:blank:]]+$' "${sources[@]}")"
+# Programs of several ranks that every.sh runs over every way, or says why it does not.
+nothing "each program of several ranks is known to every.sh" "$(for file in tests/mp/*.c; do
+    name=$(basename "$file" .c)
+    grep -q "^mp_programs += tests/mp/$name\$" tests/mp/local.mk || continue
+    sed -n '/^# Not here/,/^#$/p; /each [0-9]/p; /\/mp\//p' tests/every.sh | grep -qw "$name" || echo "$name"; done)"
 nothing "each script can be executed" "$(for file in tests/*.t quickstart .ci/run; do [ -x "$file" ] || [ ! -e "$file" ] || echo "$file"; done)"
 done_testing

@@ -1,4 +1,4 @@
-/* absent.c - the last rank is stopped before anybody has connected to it. All others begin to send to it, and then talk to
+/* absent.c - absent [SECONDS]: the last rank is stopped, for so long, before anybody has connected to it. All others begin to send to it, and then talk to
  * each other, which nothing may delay. Then it goes on, and gets what was sent. Rank 0 prints "ok RANKS, N ms". */
 #include "check.h"
 
@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #define WORLD NCCLX_COMM_WORLD
-#define STOPPED_S 4
 
 static int rank, size;
+static unsigned seconds = 4;
 
 static long now_ms(void)
 {
@@ -24,7 +24,7 @@ static void be_absent(void)
     pid_t self = getpid(), child = fork();
     CHECK(child >= 0);
     if (!child) {
-        sleep(STOPPED_S);
+        sleep(seconds);
         kill(self, SIGCONT);
         _exit(0);
     }
@@ -57,6 +57,7 @@ int main(int argc, char **argv)
     OK(ncclx_comm_rank(WORLD, &rank));
     OK(ncclx_comm_size(WORLD, &size));
     long took = 0, most = 0;
+    if (argc > 1) seconds = (unsigned)atoi(argv[1]);
     usleep(200000 * (rank != size - 1)); /* it is stopped by then */
     if (rank == size - 1) be_absent();
     else took = talk();

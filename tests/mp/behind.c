@@ -2,7 +2,7 @@
  *
  *     behind MEBIBYTES [TIMES]
  *
- * on two ranks. It has to be there when little of the put is, by the bytes in the target's memory, no clock. Then rank 0
+ * from rank 0 to the last. It has to be there when little of the put is, by the bytes in the target's memory, no clock. Then rank 0
  * prints, from TIMES tries, medians in microseconds: the message's way while nothing else is sent, its way behind the put, and
  * that of 512 KiB of the put. Both clocks have to be the same one: ranks of one machine. */
 #include "tests/mp/check.h"
@@ -14,6 +14,8 @@
 #define SEGMENT ((size_t)512 << 10)
 #define TIMES_MOST 99
 #define IDLE 200
+
+static int rank, last;
 
 static double now(void)
 {
@@ -37,7 +39,7 @@ static double median(double *values, int count)
 static void send_time(void)
 {
     double sent = now();
-    OK(ncclx_send(&sent, 1, NCCLX_DOUBLE, 1, 1, NCCLX_COMM_WORLD));
+    OK(ncclx_send(&sent, 1, NCCLX_DOUBLE, last, 1, NCCLX_COMM_WORLD));
 }
 
 /* How long it took. */
@@ -48,15 +50,15 @@ static double receive_time(void)
     return now() - sent;
 }
 
-static double idle(int rank)
+static double idle(void)
 {
     double way[IDLE];
     for (int i = 0; i < IDLE; i++) {
-        if (rank) way[i] = receive_time();
-        else send_time();
+        if (rank == last) way[i] = receive_time();
+        if (rank == 0) send_time();
         OK(ncclx_coll_barrier(NCCLX_COMM_WORLD));
     }
-    return rank ? median(way, IDLE) : 0;
+    return rank == last ? median(way, IDLE) : 0;
 }
 
 /* Segments of the put that have come, at least in part. */
@@ -67,53 +69,54 @@ static size_t segments_there(const char *base, size_t bytes, char mark)
     return there;
 }
 
-/* Returns the message's way at rank 1, the put's time at rank 0. */
-static double once(int rank, ncclx_win_t win, const char *base, char *data, size_t bytes, char mark)
+/* Returns the message's way at the last rank, the put's time at rank 0. */
+static double once(ncclx_win_t win, const char *base, char *data, size_t bytes, char mark)
 {
     double took = 0;
-    if (!rank) memset(data, mark, bytes);
+    if (rank == 0) memset(data, mark, bytes);
     OK(ncclx_coll_barrier(NCCLX_COMM_WORLD));
-    if (rank) {
+    if (rank == last) {
         took = receive_time();
         CHECK(segments_there(base, bytes, mark) < bytes / SEGMENT / 2);
-    } else {
+    } else if (rank == 0) {
         double begin = now();
-        OK(ncclx_win_put(data, bytes, NCCLX_BYTE, 1, 0, win));
+        OK(ncclx_win_put(data, bytes, NCCLX_BYTE, last, 0, win));
         send_time();
-        OK(ncclx_win_flush(1, win));
+        OK(ncclx_win_flush(last, win));
         took = now() - begin;
     }
     OK(ncclx_coll_barrier(NCCLX_COMM_WORLD));
-    if (rank) CHECK(segments_there(base, bytes, mark) == (bytes + SEGMENT - 1) / SEGMENT && base[bytes - 1] == mark);
+    if (rank == last) CHECK(segments_there(base, bytes, mark) == (bytes + SEGMENT - 1) / SEGMENT && base[bytes - 1] == mark);
     OK(ncclx_coll_barrier(NCCLX_COMM_WORLD));
     return took;
 }
 
 int main(int argc, char **argv)
 {
-    int rank, size;
+    int size;
     OK(ncclx_init(&argc, &argv));
     OK(ncclx_comm_rank(NCCLX_COMM_WORLD, &rank));
     OK(ncclx_comm_size(NCCLX_COMM_WORLD, &size));
     size_t bytes = argc > 1 ? strtoull(argv[1], NULL, 10) << 20 : 0;
     int times = argc > 2 ? atoi(argv[2]) : 1;
-    CHECK(size == 2 && bytes > 0 && times > 0 && times <= TIMES_MOST);
+    CHECK(size >= 2 && bytes > 0 && times > 0 && times <= TIMES_MOST);
+    last = size - 1;
     void *base;
-    char *data = malloc(bytes);
+    char *data = rank == 0 ? malloc(bytes) : NULL;
     ncclx_win_t win;
-    CHECK(data != NULL);
-    OK(ncclx_win_allocate(bytes, 1, NCCLX_INFO_NULL, NCCLX_COMM_WORLD, &base, &win));
+    CHECK(rank != 0 || data);
+    OK(ncclx_win_allocate(rank == last ? bytes : 0, 1, NCCLX_INFO_NULL, NCCLX_COMM_WORLD, &base, &win));
     OK(ncclx_win_lock_all(win));
     double sample[TIMES_MOST], figures[2];
-    once(rank, win, base, data, bytes, 1); /* pages are there, and lanes open */
-    double alone = idle(rank);
-    for (int i = 0; i < times; i++) sample[i] = once(rank, win, base, data, bytes, (char)(i + 2));
-    if (rank) {
+    once(win, base, data, bytes, 1); /* pages are there, and lanes open */
+    double alone = idle();
+    for (int i = 0; i < times; i++) sample[i] = once(win, base, data, bytes, (char)(i + 2));
+    if (rank == last) {
         figures[0] = alone;
         figures[1] = median(sample, times);
         OK(ncclx_send(figures, 2, NCCLX_DOUBLE, 0, 2, NCCLX_COMM_WORLD));
-    } else {
-        OK(ncclx_recv(figures, 2, NCCLX_DOUBLE, 1, 2, NCCLX_COMM_WORLD, NULL));
+    } else if (rank == 0) {
+        OK(ncclx_recv(figures, 2, NCCLX_DOUBLE, last, 2, NCCLX_COMM_WORLD, NULL));
         printf("idle %.1f behind %.1f segment %.1f\n", figures[0], figures[1],
                median(sample, times) * (double)SEGMENT / (double)bytes);
     }

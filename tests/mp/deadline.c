@@ -23,8 +23,9 @@ static ncclx_status_t status;
 
 /* A communicator a call: one that failed is of no more use. Of the second kind, collectives have been used often enough
  * to have memory of their own. */
-enum { COMMS = 24 };
+enum { COMMS = 40, WINDOWS = 8 };
 static ncclx_comm_t comm[COMMS], used[8];
+static ncclx_comm_t reversed[2]; /* rank 0 is the last there, and waits for all that come before it */
 static int next_comm;
 static int last; /* the rank that stops */
 
@@ -56,11 +57,27 @@ static void try_messages(void)
     LATE(ncclx_waitsome(2, request, &done, indices, NULL));
 }
 
+/* One element for each rank, wherever. */
+static void try_blocks(void)
+{
+    size_t counts[64], displs[64];
+    CHECK(last < 64);
+    for (size_t i = 0; i < 64; i++) counts[i] = 1, displs[i] = i;
+    LATE(ncclx_coll_reduce_scatter(out, in, counts, NCCLX_INT8, NCCLX_SUM, fresh()));
+    LATE(ncclx_coll_reduce_scatter_block(out, in, 1, NCCLX_INT8, NCCLX_SUM, fresh()));
+    LATE(ncclx_coll_allgatherv(out, 1, in, counts, displs, NCCLX_INT8, fresh()));
+    LATE(ncclx_coll_gather(out, in, 1, NCCLX_INT8, 0, fresh()));
+    LATE(ncclx_coll_gatherv(out, 1, in, counts, displs, NCCLX_INT8, 0, fresh()));
+    LATE(ncclx_coll_scatter(out, in, 1, NCCLX_INT8, last, fresh()));
+    LATE(ncclx_coll_scatterv(out, counts, displs, in, 1, NCCLX_INT8, last, fresh()));
+    LATE(ncclx_coll_alltoallv(out, counts, displs, in, counts, displs, NCCLX_INT8, fresh()));
+}
+
 static void try_collectives(void)
 {
     ncclx_request_t request;
     LATE(ncclx_coll_barrier(fresh()));
-    LATE(ncclx_coll_bcast(in, LARGE, NCCLX_INT8, 0, fresh()));
+    if (last == 1) LATE(ncclx_coll_bcast(in, LARGE, NCCLX_INT8, 0, fresh())); /* others might take it all */
     LATE(ncclx_coll_bcast(in, 8, NCCLX_INT8, last, fresh()));
     LATE(ncclx_coll_reduce(out, in, 8, NCCLX_INT8, NCCLX_SUM, 0, fresh()));
     LATE(ncclx_coll_allreduce(out, in, 8, NCCLX_INT8, NCCLX_SUM, fresh()));
@@ -69,6 +86,12 @@ static void try_collectives(void)
     LATE(ncclx_coll_alltoall(out, in, 8, NCCLX_INT8, fresh()));
     OK(ncclx_coll_iallreduce(out, in, 8, NCCLX_INT8, NCCLX_SUM, fresh(), &request));
     LATE(ncclx_wait(&request, &status));
+    OK(ncclx_coll_barrier_init(fresh(), &request));
+    OK(ncclx_start(&request));
+    LATE(ncclx_wait(&request, &status));
+    LATE(ncclx_coll_scan(out, in, 8, NCCLX_INT8, NCCLX_SUM, reversed[0]));
+    LATE(ncclx_coll_exscan(out, in, 8, NCCLX_INT8, NCCLX_SUM, reversed[1]));
+    try_blocks();
     LATE(ncclx_coll_barrier(used[0]));
     LATE(ncclx_coll_bcast(in, 8, NCCLX_INT8, last, used[1]));
     LATE(ncclx_coll_reduce(out, in, 8, NCCLX_INT8, NCCLX_SUM, 0, used[2]));
@@ -89,17 +112,10 @@ static void try_communicators(void)
     LATE(ncclx_comm_dup(used[6], &made));
 }
 
-static void try_windows(ncclx_win_t *win, bool messages)
+/* Where the last rank would have to answer. */
+static void try_window_messages(ncclx_win_t *win)
 {
-    ncclx_win_t made;
-    void *base;
-    uint64_t seen;
-    LATE(ncclx_win_allocate(64, 1, NCCLX_INFO_NULL, fresh(), &base, &made));
-    LATE(ncclx_win_create(in, 64, 1, NCCLX_INFO_NULL, fresh(), &made));
-    LATE(ncclx_win_wait_signal(win[0], 0, NCCLX_CMP_GT, 0, -1, &seen));
-    LATE(ncclx_win_fence(win[0]));
-    LATE(ncclx_win_free(&win[1]));
-    if (!messages) return;
+    ncclx_message_t message;
     OK(ncclx_win_put(out, 8, NCCLX_INT8, last, 0, win[2]));
     LATE(ncclx_win_flush(last, win[2]));
     LATE(ncclx_win_flush_all(win[2]));
@@ -107,6 +123,58 @@ static void try_windows(ncclx_win_t *win, bool messages)
     LATE(ncclx_win_flush_local(last, win[2]));
     LATE(ncclx_win_flush_local_all(win[2]));
     LATE(ncclx_win_unlock_all(win[2]));
+    LATE(ncclx_win_lock(NCCLX_LOCK_EXCLUSIVE, last, win[3]));
+    OK(ncclx_win_put(out, 8, NCCLX_INT8, last, 0, win[4]));
+    LATE(ncclx_win_unlock(last, win[4]));
+    OK(ncclx_win_put(out, 8, NCCLX_INT8, last, 0, win[5]));
+    LATE(ncclx_win_complete(win[5]));
+    OK(ncclx_mprobe(last, 7, used[7], &message, &status));
+    LATE(ncclx_mrecv(in, LARGE, NCCLX_INT8, &message, &status));
+}
+
+static void try_windows(ncclx_win_t *win, ncclx_group_t target, bool messages)
+{
+    static const size_t slots[] = {0, 1};
+    static const ncclx_compare_t compares[] = {NCCLX_CMP_GT, NCCLX_CMP_GT};
+    static const uint64_t values[] = {0, 0};
+    ncclx_win_t made;
+    void *base;
+    uint64_t seen[2];
+    size_t index;
+    LATE(ncclx_win_allocate(64, 1, NCCLX_INFO_NULL, fresh(), &base, &made));
+    LATE(ncclx_win_create(in, 64, 1, NCCLX_INFO_NULL, fresh(), &made));
+    LATE(ncclx_win_wait_signal(win[0], 0, NCCLX_CMP_GT, 0, -1, seen));
+    LATE(ncclx_win_wait_signal_any(win[0], 2, slots, compares, values, -1, &index, seen));
+    LATE(ncclx_win_wait_signal_all(win[0], 2, slots, compares, values, -1, seen));
+    LATE(ncclx_win_fence(win[0]));
+    LATE(ncclx_win_free(&win[1]));
+    LATE(ncclx_win_start(target, win[6]));
+    OK(ncclx_win_post(target, win[7]));
+    LATE(ncclx_win_wait(win[7]));
+    if (messages) try_window_messages(win);
+}
+
+/* What rank 0 has of the last, and the last of rank 0, before it stops. */
+static void prepare(int rank, ncclx_win_t *win, ncclx_group_t *target)
+{
+    ncclx_group_t all, origin;
+    ncclx_request_t request;
+    const int none = 0;
+    OK(ncclx_comm_group(WORLD, &all));
+    OK(ncclx_group_incl(all, 1, &none, &origin));
+    OK(ncclx_group_incl(all, 1, &last, target));
+    OK(ncclx_win_lock_all(win[2]));
+    if (rank == last) {
+        OK(ncclx_win_post(origin, win[5]));
+        OK(ncclx_isend(out, LARGE, NCCLX_INT8, 0, 7, used[7], &request));
+    }
+    if (rank == 0) { /* the first operation to a target takes its lock, and would wait for that */
+        OK(ncclx_win_put(out, 8, NCCLX_INT8, last, 0, win[2]));
+        OK(ncclx_win_flush(last, win[2]));
+        OK(ncclx_win_lock(NCCLX_LOCK_EXCLUSIVE, last, win[4]));
+        OK(ncclx_win_start(*target, win[5]));
+    }
+    OK(ncclx_coll_barrier(WORLD));
 }
 
 static void set_deadline(double seconds)
@@ -122,7 +190,8 @@ int main(int argc, char **argv)
 {
     const char *timeout = getenv("NCCLX_TIMEOUT");
     double seconds = timeout ? strtod(timeout, NULL) : 0;
-    ncclx_win_t win[3];
+    ncclx_win_t win[WINDOWS];
+    ncclx_group_t target;
     void *base;
     int rank;
     CHECK(!setenv("NCCLX_TIMEOUT", SET_UP, 1));
@@ -131,24 +200,20 @@ int main(int argc, char **argv)
     OK(ncclx_comm_size(WORLD, &last));
     last--;
     for (int i = 0; i < COMMS; i++) OK(ncclx_comm_dup(WORLD, &comm[i]));
+    for (int i = 0; i < 2; i++) OK(ncclx_comm_split(WORLD, 0, -rank, &reversed[i]));
     for (int i = 0; i < 8; i++) {
         OK(ncclx_comm_dup(WORLD, &used[i]));
         for (int j = 0; j < 6; j++) OK(ncclx_coll_barrier(used[i]));
     }
-    for (int i = 0; i < 3; i++) OK(ncclx_win_allocate(64, 1, NCCLX_INFO_NULL, WORLD, &base, &win[i]));
-    OK(ncclx_win_lock_all(win[2]));
-    if (rank == 0) { /* the first operation to a target takes its lock, and would wait for that */
-        OK(ncclx_win_put(out, 8, NCCLX_INT8, last, 0, win[2]));
-        OK(ncclx_win_flush(last, win[2]));
-    }
-    OK(ncclx_coll_barrier(WORLD));
+    for (int i = 0; i < WINDOWS; i++) OK(ncclx_win_allocate(64, 1, NCCLX_INFO_NULL, WORLD, &base, &win[i]));
+    prepare(rank, win, &target);
     if (rank == last) raise(SIGSTOP);
     if (rank != 0) pause();
     set_deadline(seconds);
     try_messages();
     try_collectives();
     try_communicators();
-    try_windows(win, argc > 1 && strcmp(argv[1], "messages") == 0);
+    try_windows(win, target, argc > 1 && strcmp(argv[1], "messages") == 0);
     LATE(ncclx_finalize());
     for (int i = 0; i < COMMS; i++) OK(ncclx_comm_free(&comm[i])); /* what was given up on them does no harm */
     return ncclx_abort(WORLD, 42);

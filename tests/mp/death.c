@@ -1,9 +1,12 @@
-/* death.c - `death HOW HOUR [stop|late]`: rank 1 is killed, or only stops, in a phase of its connection to rank 0, whose wait
- * must name it, or end at NCCLX_TIMEOUT, in time. late: the launcher sees its death LATE_S later. HOUR is in seconds of
+/* death.c - `death HOW HOUR [stop|late]`: the last rank is killed, or only stops, in a phase of its connection to rank 0, whose wait
+ * must name it, or end at NCCLX_TIMEOUT, in time; those between have no part in it. late: the launcher sees its death LATE_S later. HOUR is in seconds of
  * CLOCK_MONOTONIC. Runs with NCCLX_ERRORS=return. Rank 0 prints what its call said, and how many milliseconds after that
  * hour. */
+#define _GNU_SOURCE
 #include "check.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,12 +17,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WORLD NCCLX_COMM_WORLD
 #define LARGE ((size_t)256 << 20)
 #define LATE_S 3
+#define BOUND_S 2
 
-static int rank, size;
-static int end = SIGKILL; /* of rank 1 */
+/* Of the two alone, or WORLD where they must not have met before. */
+static ncclx_comm_t comm = NCCLX_COMM_WORLD;
+static int rank, last; /* there */
+static int end = SIGKILL; /* of the last rank */
 
 static double now(void)
 {
@@ -56,34 +61,51 @@ static void die_at(double hour)
 static void connect_first(void)
 {
     int word = rank, other;
-    OK(ncclx_sendrecv(&word, 1, &other, 1, NCCLX_INT32, 1 - rank, 9, 1 - rank, 9, WORLD, NULL));
+    OK(ncclx_sendrecv(&word, 1, &other, 1, NCCLX_INT32, last - rank, 9, last - rank, 9, comm, NULL));
 }
 
-/* Each returns what rank 0's call said; rank 1 comes back from none. */
+/* Each returns what rank 0's call said; the last rank comes back from none. */
 
 /* It has not looked at its sockets yet: rank 0 is not answered. */
 static int connecting(double hour)
 {
     char *bytes = calloc(1, LARGE);
     CHECK(bytes);
-    if (rank == 1) die_at(hour);
-    return ncclx_send(bytes, LARGE, NCCLX_BYTE, 1, 1, WORLD);
+    if (rank == last) die_at(hour);
+    return ncclx_send(bytes, LARGE, NCCLX_BYTE, last, 1, comm);
+}
+
+/* Who is who has just been proved, and nothing sent. With NCCLX_LOG=warn,tcp:info. */
+static int authenticated(double hour)
+{
+    char *bytes = calloc(1, LARGE), said[4096] = "";
+    int log[2], found;
+    CHECK(bytes);
+    if (rank != last) return ncclx_send(bytes, LARGE, NCCLX_BYTE, last, 1, comm);
+    CHECK(!pipe2(log, O_NONBLOCK) && dup2(log[1], STDERR_FILENO) >= 0);
+    while (now() < hour) usleep(1000);
+    while (!strstr(said, "connected to rank 0")) {
+        OK(ncclx_iprobe(0, 2, comm, &found, NULL));
+        if (read(log[0], said, sizeof said - 1) < 0) CHECK(errno == EAGAIN);
+    }
+    raise(end);
+    return NCCLX_SUCCESS;
 }
 
 static int connected(double hour)
 {
     int word;
     connect_first();
-    if (rank == 1) die_at(hour);
-    return ncclx_recv(&word, 1, NCCLX_INT32, 1, 1, WORLD, NULL);
+    if (rank == last) die_at(hour);
+    return ncclx_recv(&word, 1, NCCLX_INT32, last, 1, comm, NULL);
 }
 
 /* Rank 0 has never had anything to do with it. */
 static int unknown(double hour)
 {
     int word;
-    if (rank == 1) die_at(hour);
-    return ncclx_recv(&word, 1, NCCLX_INT32, 1, 1, WORLD, NULL);
+    if (rank == last) die_at(hour);
+    return ncclx_recv(&word, 1, NCCLX_INT32, last, 1, comm, NULL);
 }
 
 /* Both ends of a large message are under way, and go on being so. */
@@ -96,11 +118,11 @@ static int in_message(double hour, bool sends)
     while (code == NCCLX_SUCCESS) {
         ncclx_request_t request;
         if (sends == (rank == 0))
-            code = ncclx_isend(bytes, LARGE, NCCLX_BYTE, 1 - rank, 1, WORLD, &request);
+            code = ncclx_isend(bytes, LARGE, NCCLX_BYTE, last - rank, 1, comm, &request);
         else
-            code = ncclx_irecv(bytes, LARGE, NCCLX_BYTE, 1 - rank, 1, WORLD, &request);
+            code = ncclx_irecv(bytes, LARGE, NCCLX_BYTE, last - rank, 1, comm, &request);
         if (rank == 0 && !code) code = ncclx_wait(&request, NULL);
-        for (int done = 0; rank == 1 && !code && !done;) {
+        for (int done = 0; rank == last && !code && !done;) {
             if (now() >= hour) raise(end);
             code = ncclx_test(&request, &done, NULL);
         }
@@ -113,20 +135,38 @@ static int with_window(double hour, bool fences)
     void *base;
     ncclx_win_t win;
     uint64_t value = 1;
-    OK(ncclx_win_allocate(4096, 1, NCCLX_INFO_NULL, WORLD, &base, &win));
+    OK(ncclx_win_allocate(4096, 1, NCCLX_INFO_NULL, comm, &base, &win));
     OK(ncclx_win_set_errhandler(win, NCCLX_ERRORS_RETURN));
-    OK(ncclx_win_put(&value, 8, NCCLX_BYTE, 1 - rank, 0, win));
+    OK(ncclx_win_put(&value, 8, NCCLX_BYTE, last - rank, 0, win));
     OK(ncclx_win_fence(win));
-    if (rank == 1) die_at(hour);
+    if (rank == last) die_at(hour);
     return fences ? ncclx_win_fence(win) : ncclx_win_wait_signal(win, 0, NCCLX_CMP_EQ, 5, -1, NULL);
 }
 
 static int in_collective(double hour)
 {
     double sum = 0, one = 1;
-    OK(ncclx_coll_allreduce(&one, &sum, 1, NCCLX_DOUBLE, NCCLX_SUM, WORLD));
-    if (rank == 1) die_at(hour);
-    return ncclx_coll_allreduce(&one, &sum, 1, NCCLX_DOUBLE, NCCLX_SUM, WORLD);
+    OK(ncclx_coll_allreduce(&one, &sum, 1, NCCLX_DOUBLE, NCCLX_SUM, comm));
+    if (rank == last) die_at(hour);
+    return ncclx_coll_allreduce(&one, &sum, 1, NCCLX_DOUBLE, NCCLX_SUM, comm);
+}
+
+/* Sets comm. Who has no part is there until all is over, so that rank 0 loses one peer only. strangers: the two meet later. */
+static void meet(bool strangers, double hour)
+{
+    int size;
+    OK(ncclx_comm_rank(NCCLX_COMM_WORLD, &rank));
+    OK(ncclx_comm_size(NCCLX_COMM_WORLD, &size));
+    CHECK(size >= 2);
+    bool plays = rank == 0 || rank == size - 1;
+    if (!strangers && size > 2) OK(ncclx_comm_split(NCCLX_COMM_WORLD, plays ? 0 : NCCLX_UNDEFINED, rank, &comm));
+    if (!plays) {
+        while (now() < hour + BOUND_S) usleep(10000);
+        _exit(0);
+    }
+    OK(ncclx_comm_rank(comm, &rank));
+    OK(ncclx_comm_size(comm, &size));
+    last = size - 1;
 }
 
 int main(int argc, char **argv)
@@ -139,12 +179,12 @@ int main(int argc, char **argv)
     int code = NCCLX_SUCCESS;
     signal(SIGTERM, SIG_IGN); /* the launcher ends the job, too */
     OK(ncclx_init(&argc, &argv));
-    OK(ncclx_comm_rank(WORLD, &rank));
-    OK(ncclx_comm_size(WORLD, &size));
-    CHECK(size == 2);
-    if (rank == 1 && !strcmp(manner, "late")) be_seen_late(hour);
+    meet(!strcmp(how, "connecting") || !strcmp(how, "authenticated") || !strcmp(how, "unknown"), hour);
+    if (rank == last && !strcmp(manner, "late")) be_seen_late(hour);
     if (!strcmp(how, "connecting"))
         code = connecting(hour);
+    else if (!strcmp(how, "authenticated"))
+        code = authenticated(hour);
     else if (!strcmp(how, "connected"))
         code = connected(hour);
     else if (!strcmp(how, "unknown"))

@@ -64,19 +64,34 @@ static void leave_objects(void)
     OK(ncclx_win_allocate(4096, 1, NCCLX_INFO_NULL, comm, &base, &win));
 }
 
+/* The value of a variable, or null, to be put back. */
+static char *taken(const char *name)
+{
+    const char *value = getenv(name);
+    return value ? strdup(value) : NULL;
+}
+
+static void put_back(const char *name, char *value)
+{
+    if (value) setenv(name, value, 1);
+    else unsetenv(name);
+    free(value);
+}
+
 /* A start that failed for the configuration can be tried again, before and after the process manager knows of it. */
 static void refused_start(void)
 {
+    char *spin = taken("NCCLX_SPIN"), *transports = taken("NCCLX_TRANSPORTS");
     setenv("NCCLX_ERRORS", "return", 1);
     setenv("NCCLX_SPIN", "often", 1);
     FAILS(ncclx_init(NULL, NULL), NCCLX_ERR_CONFIG);
     CHECK(strstr(ncclx_error_detail(), "NCCLX_SPIN") && flag_of(ncclx_initialized) == 0);
     FAILS(ncclx_init_thread(NULL, NULL, 9, NULL), NCCLX_ERR_ARG);
-    unsetenv("NCCLX_SPIN");
+    put_back("NCCLX_SPIN", spin);
     setenv("NCCLX_TRANSPORTS", "carrier-pigeon", 1);
     for (int i = 0; i < 2; i++) FAILS(ncclx_init(NULL, NULL), NCCLX_ERR_CONFIG);
     CHECK(strstr(ncclx_error_detail(), "carrier-pigeon") && flag_of(ncclx_initialized) == 0);
-    unsetenv("NCCLX_TRANSPORTS");
+    put_back("NCCLX_TRANSPORTS", transports);
     unsetenv("NCCLX_ERRORS");
 }
 
