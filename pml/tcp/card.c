@@ -6,16 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CARD_TEXT 4096
-
-int tcp_card_publish(struct ncclx_rt *rt, const struct tcp_card *card)
+void tcp_card_format(const struct tcp_card *card, char text[TCP_CARD_TEXT])
 {
-    char text[CARD_TEXT];
-    int length = snprintf(text, sizeof text, "%d ", TCP_CARD_VERSION);
+    int length = sprintf(text, "%d ", TCP_CARD_VERSION);
     for (int i = 0; i < OOB_KEY_BYTES; i++) length += sprintf(text + length, "%02x", card->key[i]);
     length += sprintf(text + length, " %u:%u:%u:%u ", card->offer.lanes, card->offer.receives, card->offer.window,
                       card->offer.notices);
-    oob_addresses_format(&card->addresses, text + length, sizeof text - (size_t)length);
+    oob_addresses_format(&card->addresses, text + length, TCP_CARD_TEXT - (size_t)length);
+}
+
+int tcp_card_publish(struct ncclx_rt *rt, const struct tcp_card *card)
+{
+    char text[TCP_CARD_TEXT];
+    tcp_card_format(card, text);
     int error = bootstrap_put(rt, TCP_CARD_KEY, text, strlen(text));
     return error ? error : bootstrap_commit(rt);
 }
@@ -40,7 +43,7 @@ int tcp_card_parse(const void *value, size_t bytes, struct tcp_card *card)
 {
     const char *text = value;
     char *end;
-    if (strlen(text) != bytes || bytes >= CARD_TEXT)
+    if (strlen(text) != bytes || bytes >= TCP_CARD_TEXT)
         return base_error(NCCLX_ERR_TRANSPORT, "the card is no text of ours");
     long version = strtol(text, &end, 10);
     if (end == text || *end++ != ' ') return base_error(NCCLX_ERR_TRANSPORT, "the card is no text of ours");

@@ -18,6 +18,7 @@
 
 #define TCP_CARD_KEY "ncclx.tcp"
 #define TCP_CARD_VERSION 4
+#define TCP_CARD_TEXT 4096
 #define TCP_PAYLOAD_MAX ((size_t)65536) /* of a packet, which is taken whole */
 #define TCP_EAGER_MAX ((size_t)262144)  /* of an eager message, which is where its receive does not wait for it */
 #define TCP_PIECE_MAX ((size_t)262144)  /* of a stream: goes into the receive's buffer as it comes */
@@ -153,6 +154,7 @@ void tcp_wake(const struct tcp *tcp);
 void tcp_look_everywhere(struct tcp *tcp);
 
 /* card.c */
+void tcp_card_format(const struct tcp_card *card, char text[TCP_CARD_TEXT]);
 int tcp_card_publish(struct ncclx_rt *rt, const struct tcp_card *card);
 int tcp_card_parse(const void *value, size_t bytes, struct tcp_card *card);
 

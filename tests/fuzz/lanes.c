@@ -1,5 +1,5 @@
 /* lanes.c - everything that a peer may send over sockets: packets, frames of lanes and acknowledgements, in any order and
- * with any content; and its card. Rank 0 has memory that the peer may write to, an announced receive, a send, a put and a
+ * with any content. Rank 0 has memory that the peer may write to, an announced receive, a send, a put and a
  * get under way; the peer is this program, on the other ends of socket pairs. Nothing but what was granted may change. */
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/tcp_world.h"
@@ -164,16 +164,6 @@ static void check_margins(const char *block)
         if (block[i] != 0x5a || block[MARGIN + BYTES + i] != 0x5a) abort();
 }
 
-static void parse_card(const uint8_t *data, size_t bytes)
-{
-    struct tcp_card card;
-    char text[4096];
-    if (bytes >= sizeof text) return;
-    memcpy(text, data, bytes);
-    text[bytes] = 0;
-    (void)tcp_card_parse(text, bytes, &card);
-}
-
 static void start(struct pml_order **order)
 {
     struct ncclx_request *request[2];
@@ -197,7 +187,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     static char *environment[] = {
         "NCCLX_LOG=none", "NCCLX_DQPLB_NODE=1:4:1000", "NCCLX_COPY_SLOTS=2", "NCCLX_COPY_CHUNK=1K", "NCCLX_UNEXPECTED_LIMIT=1K", NULL};
     struct pml_order *order;
-    if (bytes && data[0] == '3') parse_card(data, bytes);
     memset(window, 0x5a, sizeof window);
     memset(buffer, 0x5a, sizeof buffer);
     memset(got, 0x5a, sizeof got);

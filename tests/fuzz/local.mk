@@ -2,7 +2,7 @@
 #     ../configure CC=clang --disable-static --enable-sanitizers=address,undefined,fuzzer-no-link
 #     make fuzz FUZZER=config && ./fuzz found ../tests/fuzz/corpus/config
 FUZZ_DRIVER = tests/fuzz/driver.c tests/fuzz/fuzz.h
-fuzz_tests = tests/fuzz/cards tests/fuzz/command_line tests/fuzz/config tests/fuzz/frames tests/fuzz/hosts tests/fuzz/kvx tests/fuzz/lanes tests/fuzz/lists tests/fuzz/matrix tests/fuzz/notices tests/fuzz/oob tests/fuzz/packets tests/fuzz/tree tests/fuzz/window
+fuzz_tests = tests/fuzz/cards tests/fuzz/command_line tests/fuzz/config tests/fuzz/frames tests/fuzz/hosts tests/fuzz/kvx tests/fuzz/lanes tests/fuzz/lists tests/fuzz/matrix tests/fuzz/notices tests/fuzz/oob tests/fuzz/packets tests/fuzz/tcp_card tests/fuzz/tree tests/fuzz/window
 tests_fuzz_cards_SOURCES = tests/fuzz/cards.c tests/unit/pml_world.c tests/unit/pml_world.h $(FUZZ_DRIVER)
 tests_fuzz_cards_LDADD = $(CORE_LIBS)
 tests_fuzz_command_line_SOURCES = tests/fuzz/command_line.c $(FUZZ_DRIVER)
@@ -26,6 +26,8 @@ tests_fuzz_oob_SOURCES = tests/fuzz/oob.c $(FUZZ_DRIVER)
 tests_fuzz_oob_LDADD = $(CORE_LIBS)
 tests_fuzz_packets_SOURCES = tests/fuzz/packets.c tests/unit/pml_world.c tests/unit/pml_world.h $(FUZZ_DRIVER)
 tests_fuzz_packets_LDADD = $(CORE_LIBS)
+tests_fuzz_tcp_card_SOURCES = tests/fuzz/tcp_card.c $(FUZZ_DRIVER)
+tests_fuzz_tcp_card_LDADD = $(CORE_LIBS)
 tests_fuzz_tree_SOURCES = tests/fuzz/tree.c $(FUZZ_DRIVER)
 tests_fuzz_tree_LDADD = launcher/liblauncher.la $(CORE_LIBS)
 tests_fuzz_window_SOURCES = tests/fuzz/window.c tests/unit/pml_standin.c tests/unit/pml_standin.h $(FUZZ_DRIVER)
