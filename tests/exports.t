@@ -16,6 +16,16 @@ like "SONAME" 'libncclx\.so\.0$' "$(readlink -f "$library" | sed 's/\.0\.0$//')"
 is "the header names a twin for every function" "$declared" \
     "$(grep -o 'extern __typeof__(ncclx_[a-z0-9_]*) pncclx_[a-z0-9_]*;' "$header" | sed 's/.*(//; s/).*//' | sort)"
 
+# Collectives are called by coll_call.c, in each form.
+untested() {
+    local name call
+    for name in $declared; do
+        call=$(sed -n 's/^ncclx_coll_\(i\|\)\([a-z_]*\)$/\2/p' <<<"$name" | sed 's/_init$//')
+        grep -qw "$name" "$top_srcdir"/tests/mp/*.c "$top_srcdir"/tests/unit/*.c || { [ -n "$call" ] && grep -q "IN_FORM($call," "$top_srcdir/tests/mp/coll_call.c"; } || echo "$name"
+    done
+}
+is "every function is called by a test" "" "$(untested)"
+
 echo '#include <ncclx.h>' >"$scratch/alone.c"
 cp "$scratch/alone.c" "$scratch/alone.cc"
 compiles() { # compiles COMPILER ARGUMENT...

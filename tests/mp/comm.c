@@ -232,6 +232,63 @@ static void names(void)
     OK(ncclx_comm_free(&comm));
 }
 
+static void info_objects(void)
+{
+    ncclx_info_t info, copy;
+    char key[NCCLX_MAX_INFO_KEY + 1], value[8];
+    size_t count = 9;
+    int found;
+    OK(ncclx_info_create(&info));
+    OK(ncclx_info_nkeys(info, &count));
+    CHECK(count == 0);
+    OK(ncclx_info_set(info, "second", "two"));
+    OK(ncclx_info_set(info, "first", "one"));
+    OK(ncclx_info_dup(info, &copy));
+    OK(ncclx_info_set(info, "second", "another value"));
+    OK(ncclx_info_nthkey(info, 1, key));
+    CHECK(!strcmp(key, "first"));
+    OK(ncclx_info_get(info, "second", value, sizeof value, &found));
+    CHECK(found == 1 && !strcmp(value, "another")); /* cut */
+    OK(ncclx_info_get(info, "third", NULL, 0, &found));
+    CHECK(found == 0);
+    OK(ncclx_info_delete(info, "second"));
+    OK(ncclx_info_nkeys(info, &count));
+    CHECK(count == 1);
+    OK(ncclx_info_free(&info));
+    CHECK(info == NCCLX_INFO_NULL);
+    OK(ncclx_info_nkeys(copy, &count)); /* is one of its own */
+    OK(ncclx_info_get(copy, "second", value, sizeof value, &found));
+    CHECK(count == 2 && found == 1 && !strcmp(value, "two"));
+    OK(ncclx_info_free(&copy));
+}
+
+/* The even ranks and those of the upper half. */
+static void sets_of_groups(void)
+{
+    ncclx_group_t all, even, upper, both, either, rest;
+    int evens[1][3] = {{0, size - 1, 2}}, uppers[1][3] = {{size / 2, size - 1, 1}}, count, place, in_both = 0;
+    OK(ncclx_comm_group(NCCLX_COMM_WORLD, &all));
+    OK(ncclx_group_range_incl(all, 1, (const int (*)[3])evens, &even));
+    OK(ncclx_group_range_incl(all, 1, (const int (*)[3])uppers, &upper));
+    OK(ncclx_group_intersection(even, upper, &both));
+    OK(ncclx_group_union(even, upper, &either));
+    OK(ncclx_group_difference(even, upper, &rest));
+    for (int i = size / 2; i < size; i++) in_both += i % 2 == 0;
+    OK(ncclx_group_size(both, &count));
+    CHECK(count == in_both);
+    OK(ncclx_group_size(rest, &count));
+    CHECK(count == (size + 1) / 2 - in_both);
+    OK(ncclx_group_size(either, &count));
+    CHECK(count == (size + 1) / 2 + size - size / 2 - in_both);
+    OK(ncclx_group_rank(both, &place));
+    CHECK((place != NCCLX_UNDEFINED) == (rank % 2 == 0 && rank >= size / 2));
+    OK(ncclx_group_rank(rest, &place));
+    CHECK(rank % 2 == 0 && rank < size / 2 ? place == rank / 2 : place == NCCLX_UNDEFINED);
+    ncclx_group_t *groups[] = {&all, &even, &upper, &both, &either, &rest};
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++)
+        if (*groups[i] != NCCLX_GROUP_EMPTY) OK(ncclx_group_free(groups[i]));
+}
+
 /* Many communicators at once, made and freed in different orders. */
 static void many(void)
 {
@@ -259,6 +316,8 @@ int main(void)
     creates_from_two_threads();
     free_with_pending_operations();
     names();
+    info_objects();
+    sets_of_groups();
     many();
     OK(ncclx_finalize());
     return 0;
