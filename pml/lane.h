@@ -36,11 +36,15 @@ struct lane_write {
     uint32_t immediate;
 };
 
+/* What puts pass on their way out of this host: nothing, or one of the ports of its cards. */
+enum lane_port { LANE_PORT_NONE, LANE_PORT_FIRST, LANE_PORTS };
+
 struct lane_transport {
     unsigned depth; /* entries that a lane takes */
     size_t largest; /* bytes of a write */
     bool reads;     /* a completion is not placement yet: a read that has come back is */
     unsigned (*most)(const struct pml_connection *connection); /* lanes to a peer, of what all peers share; at least 1 */
+    unsigned (*port)(const struct pml_connection *connection); /* enum lane_port */
 
     /* At the origin. */
     void (*want)(struct pml_connection *connection); /* lanes_agreed, once there is a connection */

@@ -1,5 +1,7 @@
 dqplb_sources = \
 	pml/dqplb/dqplb.h pml/dqplb/private.h \
+	pml/dqplb/budget.c pml/dqplb/budget.h \
+	pml/dqplb/control.c pml/dqplb/control.h \
 	pml/dqplb/limits.c \
 	pml/dqplb/post.c \
 	pml/dqplb/recovery.c \

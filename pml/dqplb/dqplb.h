@@ -4,7 +4,8 @@
  * A lane is a queue pair or a socket: writes to it are placed and completed in the order posted; between lanes there
  * is no order. The sender cuts puts into segments, many puts side by side, and deals the segments to the lanes. Small
  * puts go ahead on one lane of their own, the fast one. Three limits hold: lanes used, segments in flight on each,
- * bytes of a segment; a put may bring smaller ones.
+ * bytes of a segment; a put may bring smaller ones. In between these and two segments a lane, a window that follows what the
+ * path needs (control.h), and what all connections of a port may have in flight (budget.h). Neither holds small puts back, which count.
  *
  *   plain put      writes without immediate: the target notices nothing. Complete when all completions are in.
  *   numbered put   every segment carries a number in its immediate; a notice, which the driver carries on the control
@@ -35,9 +36,9 @@
 #ifndef PML_DQPLB_H
 #define PML_DQPLB_H
 
-#include "runtime/base/planted.h"
+#include "pml/dqplb/budget.h"
+#include "pml/dqplb/control.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -131,6 +132,7 @@ struct dqplb_entry {
         struct dqplb_flush *flush; /* READ */
     } of;
     uint64_t offset, number;
+    uint64_t posted_ns; /* 0: not known, or not posted as a new one */
     uint32_t bytes;
     uint8_t kind;
     bool fast, last;
@@ -142,6 +144,7 @@ struct dqplb_lane {
     struct dqplb_entry *ring;    /* null until it comes up for the first time */
     uint32_t head, sent, tail;   /* completed, posted, to be posted again in this life; modulo 2^32 */
     uint32_t segments;           /* in flight */
+    uint64_t bytes;              /* of them */
     uint32_t stamp;              /* changes with each immediate, and with each end of the lane */
     uint64_t bound, fast_bound;  /* its latest immediates' numbers are below these; 0: none since its latest end */
     uint32_t life;               /* how often it came up */
@@ -174,7 +177,11 @@ struct dqplb_sender {
     uint64_t next, expected; /* numbers: to be given next; that the target expects next, as far as it has told */
     uint64_t fast_next;
     uint64_t noticed, applied; /* notices sent; places given back */
-    bool idle;                 /* nothing can be posted before the next event */
+    struct dqplb_control control;
+    struct dqplb_share share;
+    uint64_t now;  /* as far as it was told */
+    uint64_t over; /* bytes in flight, of each lane what is beyond two segments; of those not for data all */
+    bool idle;     /* nothing can be posted before the next event */
     int failed;                /* 0, or the code with which all ends */
 };
 
@@ -185,6 +192,14 @@ void dqplb_sender_release(struct dqplb_sender *sender);
 /* What the target offers is known: receives, window and notices are its own, lanes the fewer of both. Puts may be there
  * already, but nothing may have been posted. NCCLX_ERR_TRANSPORT: with such an offer there is no connection. */
 int dqplb_agree(struct dqplb_sender *sender, const struct dqplb_terms *offer);
+/* The window follows what segments tell, from two a lane on. Before anything is put. */
+void dqplb_adapt(struct dqplb_sender *sender);
+/* What it has in flight counts there. Before anything is put. When budget_next says so, it may post: dqplb_turn, and dqplb_next. */
+void dqplb_join(struct dqplb_sender *sender, struct dqplb_budget *budget);
+void dqplb_turn(struct dqplb_sender *sender);
+/* Whether what happens next should be told the time of: small puts are not timed. */
+bool dqplb_wants_clock(const struct dqplb_sender *sender);
+void dqplb_clock(struct dqplb_sender *sender, uint64_t now);
 
 /* Ways in. */
 void dqplb_put(struct dqplb_sender *sender, struct dqplb_order *order, struct dqplb_put *put);

@@ -44,13 +44,7 @@ void dqplb_post(struct dqplb_sender *sender, unsigned index, const struct dqplb_
 {
     struct dqplb_lane *lane = &sender->lane[index];
     lane->ring[lane->tail++ & sender->ring_mask] = *entry;
-    if (entry->kind == DQPLB_ENTRY_PLAIN || entry->kind == DQPLB_ENTRY_NUMBERED) {
-        struct dqplb_put *put = entry->of.put;
-        lane->segments++;
-        put->in_flight++;
-        put->on_lane[index]++;
-        put->used |= lane_bit(index);
-    }
+    if (is_segment(entry)) dqplb_segment_enters(sender, index, entry);
     dqplb_post_again(sender, index, entry, action);
 }
 
@@ -84,20 +78,40 @@ static bool may_post(const struct dqplb_sender *sender, const struct dqplb_put *
     return one_more && put->on_lane[index] < put->limits.outstanding;
 }
 
+static size_t next_bytes(const struct dqplb_put *put)
+{
+    uint64_t left = put->bytes - put->offset;
+    return left < put->limits.segment ? (size_t)left : put->limits.segment;
+}
+
+/* Window and budget. Two segments a lane may always go. */
+static bool within(struct dqplb_sender *sender, unsigned index, size_t bytes)
+{
+    const struct dqplb_lane *lane = &sender->lane[index];
+    uint64_t over = sender->over - lane_over(sender, index, lane->bytes) + lane_over(sender, index, lane->bytes + bytes);
+    if (lane->bytes + bytes <= lane_least(sender, index)) return !PLANTED_BUG(BUG_BUDGET_LEAST_WAITS) || budget_may(&sender->share, bytes);
+    if (over + sender->control.floor > control_window(&sender->control)) {
+        sender->control.limited = true;
+        return false;
+    }
+    return budget_may(&sender->share, bytes);
+}
+
 /* The next segment of *at, on a lane where it may go. */
 static void post_segment(struct dqplb_sender *sender, struct dqplb_puts *puts, struct dqplb_put **at, unsigned index,
                          struct dqplb_action *action)
 {
     struct dqplb_put *put = *at;
-    uint64_t left = put->bytes - put->offset;
-    size_t bytes = left < put->limits.segment ? (size_t)left : put->limits.segment;
+    size_t bytes = next_bytes(put);
     struct dqplb_entry entry = {.of.put = put,
                                 .offset = put->offset,
+                                .posted_ns = put->fast ? 0 : sender->now,
                                 .bytes = (uint32_t)bytes,
                                 .kind = put->notice ? DQPLB_ENTRY_NUMBERED : DQPLB_ENTRY_PLAIN,
                                 .fast = put->notice && put->fast,
-                                .last = bytes == left};
+                                .last = put->offset + bytes == put->bytes};
     if (put->notice) give_number(sender, put, &entry);
+    if (!put->fast) control_posted(&sender->control, bytes, sender->now);
     put->offset += bytes;
     dqplb_post(sender, index, &entry, action);
     puts_unlink(puts, at);
@@ -131,6 +145,7 @@ static bool post_large(struct dqplb_sender *sender, struct dqplb_action *action)
         if (!(sender->data & lane_bit(index)) || full || !lane_has_room(sender, lane)) continue;
         for (struct dqplb_put **at = &sender->large.first; *at; at = &(*at)->next) {
             if (!may_post(sender, *at, index)) continue;
+            if (!within(sender, index, next_bytes(*at))) break; /* smaller ones may not pass for ever */
             sender->turn = (index + 1) % sender->terms.lanes;
             post_segment(sender, &sender->large, at, index, action);
             return true;

@@ -22,6 +22,24 @@ static inline bool lane_has_receive(const struct dqplb_lane *lane)
     return lane->numbered < lane->receives || PLANTED_BUG(BUG_DQPLB_CREDIT_IGNORED);
 }
 
+/* Bytes that a lane may always have in flight. */
+static inline uint64_t lane_least(const struct dqplb_sender *sender, unsigned lane)
+{
+    uint64_t segments = PLANTED_BUG(BUG_DQPLB_LANE_STARVES) ? 1 : 2;
+    return sender->data & lane_bit(lane) ? segments * sender->limits.segment : 0;
+}
+
+static inline uint64_t lane_over(const struct dqplb_sender *sender, unsigned lane, uint64_t bytes)
+{
+    uint64_t least = lane_least(sender, lane);
+    return bytes > least ? bytes - least : 0;
+}
+
+static inline bool is_segment(const struct dqplb_entry *entry)
+{
+    return entry->kind == DQPLB_ENTRY_PLAIN || entry->kind == DQPLB_ENTRY_NUMBERED;
+}
+
 static inline void puts_append(struct dqplb_puts *puts, struct dqplb_put *put)
 {
     put->next = NULL;
@@ -37,7 +55,10 @@ static inline void puts_unlink(struct dqplb_puts *puts, struct dqplb_put **at)
     if (!put->next) puts->last = at;
 }
 
-/* sender.c: an entry has ended on this lane, where it was the oldest. */
+/* sender.c: a segment is in flight on this lane; or no longer. */
+void dqplb_segment_enters(struct dqplb_sender *sender, unsigned lane, const struct dqplb_entry *entry);
+void dqplb_segment_leaves(struct dqplb_sender *sender, unsigned lane, const struct dqplb_entry *entry);
+/* An entry has ended on this lane, where it was the oldest. */
 void dqplb_entry_ended(struct dqplb_sender *sender, unsigned lane);
 /* All segments of a put are posted. */
 void dqplb_put_posted(struct dqplb_sender *sender, struct dqplb_put *put);

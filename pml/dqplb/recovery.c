@@ -109,7 +109,10 @@ int dqplb_lane_reported(struct dqplb_sender *sender, unsigned index, const struc
     if (report->next > sender->expected) sender->expected = report->next;
     sender->moving |= lane_bit(index);
     if (PLANTED_BUG(BUG_DQPLB_PLACED_AGAIN)) placed = 0;
-    while (placed--) dqplb_entry_ended(sender, index);
+    while (placed--) {
+        lane->ring[lane->head & sender->ring_mask].posted_ns = 0; /* as late as the report */
+        dqplb_entry_ended(sender, index);
+    }
     if (lane->head == lane->tail) lane_ended(sender, index);
     sender->idle = false;
     return NCCLX_SUCCESS;
@@ -149,8 +152,9 @@ static bool post_returned(struct dqplb_sender *sender, struct dqplb_action *acti
     for (uint64_t lanes = sender->returned; lanes; lanes &= lanes - 1) {
         unsigned index = (unsigned)__builtin_ctzll(lanes);
         struct dqplb_lane *lane = &sender->lane[index];
-        const struct dqplb_entry *entry = &lane->ring[lane->sent & sender->ring_mask];
+        struct dqplb_entry *entry = &lane->ring[lane->sent & sender->ring_mask];
         if (counted(entry) && !lane_has_receive(lane)) continue;
+        entry->posted_ns = 0;
         dqplb_post_again(sender, index, entry, action);
         if (lane->sent == lane->tail) {
             sender->returned &= ~lane_bit(index);
@@ -175,12 +179,11 @@ bool dqplb_move(struct dqplb_sender *sender, struct dqplb_action *action)
         if (heir->state != DQPLB_LANE_UP || !lane_has_room(sender, heir) ||
             (counted(&entry) && !lane_has_receive(heir)))
             continue;
-        if (entry.kind == DQPLB_ENTRY_PLAIN || entry.kind == DQPLB_ENTRY_NUMBERED) {
-            lane->segments--;
-            entry.of.put->in_flight--;
-            if (--entry.of.put->on_lane[index] == 0) entry.of.put->used &= ~lane_bit(index);
+        if (is_segment(&entry)) {
+            dqplb_segment_leaves(sender, index, &entry);
             read_again(sender, entry.of.put, lane->heir);
         }
+        entry.posted_ns = 0;
         lane->head++;
         dqplb_post(sender, lane->heir, &entry, action);
         if (lane->head == lane->tail) lane_ended(sender, index);

@@ -57,7 +57,69 @@ int dqplb_agree(struct dqplb_sender *sender, const struct dqplb_terms *offer)
     return NCCLX_SUCCESS;
 }
 
+/* ---- Window and budget ---- */
+
+void dqplb_adapt(struct dqplb_sender *sender)
+{
+    sender->control.on = true;
+}
+
+void dqplb_join(struct dqplb_sender *sender, struct dqplb_budget *budget)
+{
+    sender->share.budget = budget;
+}
+
+void dqplb_turn(struct dqplb_sender *sender)
+{
+    sender->idle = false;
+}
+
+bool dqplb_wants_clock(const struct dqplb_sender *sender)
+{
+    return sender->control.on && (sender->large.first || !control_idle(&sender->control));
+}
+
+void dqplb_clock(struct dqplb_sender *sender, uint64_t now)
+{
+    sender->now = now;
+}
+
+void dqplb_segment_enters(struct dqplb_sender *sender, unsigned index, const struct dqplb_entry *entry)
+{
+    struct dqplb_lane *lane = &sender->lane[index];
+    struct dqplb_put *put = entry->of.put;
+    lane->segments++;
+    sender->over -= lane_over(sender, index, lane->bytes);
+    lane->bytes += entry->bytes;
+    sender->over += lane_over(sender, index, lane->bytes);
+    budget_take(&sender->share, entry->bytes);
+    put->in_flight++;
+    put->on_lane[index]++;
+    put->used |= lane_bit(index);
+}
+
+void dqplb_segment_leaves(struct dqplb_sender *sender, unsigned index, const struct dqplb_entry *entry)
+{
+    struct dqplb_lane *lane = &sender->lane[index];
+    struct dqplb_put *put = entry->of.put;
+    lane->segments--;
+    sender->over -= lane_over(sender, index, lane->bytes);
+    lane->bytes -= entry->bytes;
+    sender->over += lane_over(sender, index, lane->bytes);
+    if (!PLANTED_BUG(BUG_BUDGET_KEPT) || lane->state == DQPLB_LANE_UP) budget_give(&sender->share, entry->bytes);
+    put->in_flight--;
+    if (--put->on_lane[index] == 0) put->used &= ~lane_bit(index);
+}
+
 /* ---- Lanes ---- */
+
+static void window_changed(struct dqplb_sender *sender)
+{
+    sender->over = 0;
+    for (unsigned i = 0; i < sender->terms.lanes; i++) sender->over += lane_over(sender, i, sender->lane[i].bytes);
+    if (sender->data)
+        control_limits(&sender->control, (unsigned)__builtin_popcountll(sender->data), sender->limits.outstanding, sender->limits.segment);
+}
 
 void dqplb_lanes_changed(struct dqplb_sender *sender)
 {
@@ -72,6 +134,7 @@ void dqplb_lanes_changed(struct dqplb_sender *sender)
         sender->data |= from & -from;
         from &= from - 1;
     }
+    window_changed(sender);
 }
 
 int dqplb_credited(struct dqplb_sender *sender, unsigned index, uint32_t life, uint64_t receives)
@@ -265,11 +328,9 @@ void dqplb_entry_ended(struct dqplb_sender *sender, unsigned index)
         entry->of.flush->reading--;
         dqplb_flush_check(sender, entry->of.flush);
     } else if (entry->kind != DQPLB_ENTRY_MARKER) {
-        struct dqplb_put *put = entry->of.put;
-        lane->segments--;
-        put->in_flight--;
-        if (--put->on_lane[index] == 0) put->used &= ~lane_bit(index);
-        check_done(sender, put);
+        dqplb_segment_leaves(sender, index, entry);
+        if (!entry->of.put->fast) control_completed(&sender->control, entry->bytes, entry->posted_ns, sender->now);
+        check_done(sender, entry->of.put);
     }
     sender->idle = false;
 }
@@ -299,6 +360,7 @@ void dqplb_sender_fail(struct dqplb_sender *sender, int code)
 {
     if (sender->failed) return;
     sender->failed = code;
+    budget_leave(&sender->share);
     for (unsigned i = 0; i < sender->terms.lanes; i++) {
         while (sender->lane[i].head != sender->lane[i].tail) dqplb_entry_ended(sender, i);
         sender->lane[i].state = DQPLB_LANE_FAILED;

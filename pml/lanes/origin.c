@@ -38,6 +38,9 @@ static int make(struct lanes *lanes)
         base_free(AREA_PML, origin);
         return error;
     }
+    if (lanes->connection->pml->rt->config.value[CONFIG_DQPLB_ADAPT].number) dqplb_adapt(&origin->sender);
+    dqplb_join(&origin->sender, &lanes->connection->pml->lanes->budget[lanes->transport->port(lanes->connection)]);
+    origin->lanes = lanes;
     origin->orders = LANES_ORDER_CHUNKS;
     lanes->origin = origin;
     if (lanes->has_offer) lanes_origin_agree(lanes);
@@ -183,10 +186,16 @@ void lanes_report_arrived(struct lanes *lanes, const struct pml_packet *packet, 
     else lanes_breach(lanes, "its lanes break again and again");
 }
 
+static void tell_time(struct lanes_origin *origin)
+{
+    if (dqplb_wants_clock(&origin->sender)) dqplb_clock(&origin->sender, base_clock_ns());
+}
+
 bool lanes_completed(struct pml_connection *connection, unsigned lane, uint64_t entries)
 {
     struct lanes *lanes = connection->lanes;
     if (entries) lanes->origin->lane[lane].failures = 0;
+    tell_time(lanes->origin);
     for (; entries; entries--)
         if (dqplb_completed(&lanes->origin->sender, lane)) return lanes_breach(lanes, base_error_detail());
     return true;
@@ -302,6 +311,20 @@ static void act(struct lanes *lanes, const struct dqplb_action *action)
     }
 }
 
+/* What was given back is others' to take. */
+static void wake_waiting(struct lanes_state *state, struct dqplb_budget *budget)
+{
+    struct dqplb_share *share;
+    if (!budget->first || state->waking) return;
+    state->waking = true;
+    while ((share = budget_next(budget)) != NULL) {
+        struct lanes_origin *origin = (struct lanes_origin *)((char *)share - offsetof(struct lanes_origin, sender.share));
+        dqplb_turn(&origin->sender);
+        lanes_drive(origin->lanes);
+    }
+    state->waking = false;
+}
+
 /* Ends of puts may bring new ones: those are driven by who is here already. */
 void lanes_drive(struct lanes *lanes)
 {
@@ -314,8 +337,10 @@ void lanes_drive(struct lanes *lanes)
     while (origin->again) {
         origin->again = false;
         if (!lanes->lost) mind_lanes(lanes);
+        tell_time(origin);
         while (dqplb_next(&origin->sender, &action)) act(lanes, &action);
         if (!lanes->lost) lanes->transport->ring(lanes->connection);
     }
     origin->driving = false;
+    wake_waiting(lanes->connection->pml->lanes, origin->sender.share.budget);
 }

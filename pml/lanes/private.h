@@ -62,6 +62,8 @@ struct lanes_state {
     struct lanes_flush *free_flushes;
     struct lanes_get *free_gets;
     uint64_t under_way; /* puts, flushes and gets */
+    struct dqplb_budget budget[LANE_PORTS];
+    bool waking; /* those that wait for a budget, in turn */
 };
 
 /* A lane of ours. */
@@ -79,6 +81,7 @@ enum { LANES_ORDER_NONE, LANES_ORDER_ANSWERS, LANES_ORDER_CHUNKS };
 /* What this process writes to the peer. */
 struct lanes_origin {
     struct dqplb_sender sender;
+    struct lanes *lanes;
     struct dqplb_order messages; /* puts that belong to no window: nobody flushes them */
     struct dqplb_order answers;
     unsigned wanted;             /* lanes 0 .. wanted - 1 */

@@ -1,6 +1,8 @@
 /* lane.c - lanes as sockets: what both directions have in common, and what the driver of lanes calls. */
 #include "pml/tcp/lane.h"
 
+#include "topo/topo.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -57,6 +59,13 @@ static unsigned most(const struct pml_connection *connection)
     return tcp_lanes_here(connection->pml->tcp);
 }
 
+/* Sockets go through whichever card the system chooses: they count as one. */
+static unsigned port(const struct pml_connection *connection)
+{
+    bool here = topo_distance(connection->pml->rt, connection->rank) <= NCCLX_DISTANCE_NODE;
+    return here ? LANE_PORT_NONE : LANE_PORT_FIRST;
+}
+
 static void want(struct pml_connection *connection)
 {
     tcp_open(connection->channel);
@@ -66,6 +75,7 @@ const struct lane_transport tcp_lane_transport = {
     .depth = TCP_LANE_DEPTH,
     .largest = (size_t)1 << 30,
     .most = most,
+    .port = port,
     .want = want,
     .open = tcp_out_open,
     .write = tcp_out_write,

@@ -138,6 +138,19 @@ enum planted_bug {
     BUG_DQPLB_HOPES_IN_VAIN,       /* a lane whose rest follows one that is gone for good is waited for */
     BUG_DQPLB_OFFER_IGNORED,       /* the sender takes what it would like for what the target offers */
     BUG_DQPLB_LANE_OVERFILLED,     /* each put keeps its limits on a lane, and all together do not */
+    BUG_DQPLB_LANE_STARVES,        /* one segment a lane may always go, not two */
+    /* windows and budgets: pml/dqplb/control, budget */
+    BUG_CONTROL_CAP_IGNORED,   /* a window grows beyond the limits of the class */
+    BUG_CONTROL_DELAY_IGNORED, /* a window that is used grows, whatever stands in queues */
+    BUG_CONTROL_SPIKES_COUNT,  /* one late round counts */
+    BUG_CONTROL_NOISE_IGNORED, /* what is not a queue is taken for one */
+    BUG_CONTROL_UNUSED_GROWS,  /* a window grows though nothing waits for it */
+    BUG_CONTROL_BASE_KEPT,     /* the shortest round trip ever counts for ever */
+    BUG_BUDGET_EXCEEDED,       /* what is in flight beyond least windows is not looked at */
+    BUG_BUDGET_NO_QUEUE,       /* who has just given something back takes it before those that wait */
+    BUG_BUDGET_FORGETS,        /* who is refused does not wait for its turn */
+    BUG_BUDGET_LEAST_WAITS,    /* two segments a lane have to wait, too */
+    BUG_BUDGET_KEPT,           /* a lane that ends gives nothing back */
     /* the copy protocol: pml/copy.h */
     BUG_COPY_SLOT_REUSED,     /* a slot is filled again while its put is under way */
     BUG_COPY_NOT_CLEARED,     /* chunks go out without the target's clear to send */

@@ -78,6 +78,7 @@ struct world {
     struct dqplb_terms terms, own; /* what the target offers; what the sender would take */
     struct dqplb_limits limits;
     struct dqplb_sender sender;
+    struct dqplb_budget budget;
     struct dqplb_tracker tracker;
     struct dqplb_order order[ORDERS];
     struct lane lane[MAX_LANES];
@@ -120,6 +121,7 @@ static struct world *world_of(const struct sim *sim)
 }
 
 static void drive(struct world *world);
+static void tell_time(struct world *world);
 
 static void check(struct world *world, int code, const char *who)
 {
@@ -217,6 +219,7 @@ static void comes_back(struct sim *sim, void *context, uint64_t a, uint64_t b)
     if (world->over || flight->life != lane->life || !lane->sender_open || sim_now(sim) > lane->lost_after) return;
     lane->entries--;
     if (flight->op) lane->segments--;
+    tell_time(world);
     check(world, dqplb_completed(&world->sender, flight->lane), "sender");
     drive(world);
 }
@@ -336,9 +339,15 @@ static void ended(struct world *world, const struct dqplb_action *action)
     if (!world->failed) tell(world, flush->order, flush->below, "a flush");
 }
 
-static void drive(struct world *world)
+static void tell_time(struct world *world)
+{
+    if (dqplb_wants_clock(&world->sender)) dqplb_clock(&world->sender, sim_now(world->sim) + 1);
+}
+
+static void drive_once(struct world *world)
 {
     struct dqplb_action action;
+    tell_time(world);
     while (world->agreed && !sim_failed(world->sim) && dqplb_next(&world->sender, &action)) {
         if (action.kind == DQPLB_WRITE || action.kind == DQPLB_READ)
             post(world, &action);
@@ -351,6 +360,14 @@ static void drive(struct world *world)
         else
             ended(world, &action);
     }
+}
+
+static void drive(struct world *world)
+{
+    do {
+        drive_once(world);
+        if (world->budget.first) dqplb_turn(&world->sender);
+    } while (!sim_failed(world->sim) && budget_next(&world->budget));
 }
 
 static void open_again(struct sim *sim, void *context, uint64_t index, uint64_t b)
@@ -545,6 +562,9 @@ static void open_world(struct world *world, size_t fast_bytes, uint64_t control)
     dqplb_tracker_release(&latest_tracker);
     check(world, dqplb_sender_init(&world->sender, &world->own, &world->limits, fast_bytes), "sender");
     check(world, dqplb_tracker_init(&world->tracker, &world->terms), "target");
+    if (sim_chance(sim, 2, 3)) dqplb_adapt(&world->sender);
+    if (sim_chance(sim, 1, 2)) world->budget.bytes = 1 + sim_random(sim, 4000);
+    dqplb_join(&world->sender, &world->budget);
     latest_sender = world->sender;
     latest_tracker = world->tracker;
     world->sender.next = world->sender.expected = world->tracker.next = world->tracker.next_told =
@@ -648,6 +668,7 @@ static void finish(struct sim *sim)
         for (size_t k = 0; k < op->put.bytes && op->told && !world->failed; k++)
             if (op->place[k] != (char)USED) sim_fail(sim, "put %d was written again", i);
     }
+    if (world->budget.used || world->budget.first) sim_fail(sim, "of the budget %" PRIu64 " bytes are not given back%s, failed %d", world->budget.used, world->budget.first ? ", and somebody waits" : "", world->failed);
     for (int i = 0; i < world->flushes; i++)
         if (world->flush[i].issued && !world->flush[i].done) sim_fail(sim, "flush %d never ends", i);
 }

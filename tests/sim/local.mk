@@ -64,6 +64,11 @@ tests_sim_dqplb_SOURCES = tests/sim/dqplb.c $(dqplb_sources) $(SIM_ENGINE)
 tests_sim_dqplb_CPPFLAGS = $(SIM_CPPFLAGS)
 tests_sim_dqplb_LDADD = $(CORE_LIBS)
 
+sim_tests += tests/sim/control
+tests_sim_control_SOURCES = tests/sim/control.c $(dqplb_sources) $(SIM_ENGINE)
+tests_sim_control_CPPFLAGS = $(SIM_CPPFLAGS)
+tests_sim_control_LDADD = $(CORE_LIBS)
+
 sim_tests += tests/sim/oob
 tests_sim_oob_SOURCES = tests/sim/oob.c $(oob_core_sources) $(SIM_ENGINE)
 tests_sim_oob_CPPFLAGS = $(SIM_CPPFLAGS)
