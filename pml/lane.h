@@ -36,8 +36,8 @@ struct lane_write {
     uint32_t immediate;
 };
 
-/* What puts pass on their way out of this host: nothing, or one of the ports of its cards. */
-enum lane_port { LANE_PORT_NONE, LANE_PORT_FIRST, LANE_PORTS };
+/* Through which puts leave: to peers of this host, or a port of a card. */
+enum lane_port { LANE_PORT_LOOPBACK, LANE_PORT_FIRST, LANE_PORTS };
 
 struct lane_transport {
     unsigned depth; /* entries that a lane takes */

@@ -200,6 +200,9 @@ struct pml_holdings {
     int lanes;       /* open, to the peer and from it */
     int descriptors;
     uint64_t bytes[PML_MEMORY_KINDS];
+    /* Of the connection with one peer: what its large data has shown, in nanoseconds and bytes a second, and how many bytes it may
+     * have in flight. 0: not known yet, or not limited by that. */
+    uint64_t round_trip_ns, rate, window;
 };
 /* Of the connections by one transport, with one peer or (-1) with all. ERR_ARG: there is no transport of this name. */
 int pml_get_holdings(struct ncclx_rt *rt, const char *transport, int peer, struct pml_holdings *holdings);

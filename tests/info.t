@@ -65,6 +65,10 @@ lanes 1:4:64K 2
 one_lane=$large
 lanes 3:4:64K 4
 if [ "$large" -gt "$one_lane" ]; then pass "more lanes take more"; else fail "more lanes take more" "$one_lane, $large"; fi
+NCCLX_TRANSPORTS=tcp runs "--memory after large data over lanes" 0 ncclxrun -n 2 "$info" --memory
+like "shows the path: round trip, rate, window" 'path to +round trip us +MB/s +window.1 +[0-9.]+ +[0-9.]+ +[1-9][0-9]*' "${out//$'\n'/.}"
+NCCLX_TRANSPORTS=tcp NCCLX_DQPLB_ADAPT=off runs "--memory of ranks that do not measure it" 0 ncclxrun -n 2 "$info" --memory
+if [[ $out == *"path to"* ]]; then fail "shows none" "$out"; else pass "shows none"; fi
 NCCLX_TRANSPORTS=mix runs "--memory of ranks with both" 0 ncclxrun -n 4 "$info" --memory
 is "counts both" "0 1 1,0 2 2" "$(row shm peers),$(row tcp peers)"
 NCCLX_TRANSPORTS=tcp runs "--memory where descriptors are few" 0 ncclxrun -n 7 bash -c "ulimit -n 32 && exec '$info' --memory"

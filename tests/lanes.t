@@ -19,6 +19,13 @@ for limits in 1:1:1000 2:3:64K 16:16:1M; do
 done
 runs "limits that are none" 1 env NCCLX_DQPLB_RACK=4:4 ncclxrun -n 2 "$mp/p2p"
 like "are named" 'NCCLX_DQPLB_RACK.*4:4.*lanes:outstanding:segment' "$err"
+for budget in 0 1 1M; do
+    NCCLX_DQPLB_BUDGET=$budget runs "messages and windows, budget $budget" 0 ncclxrun -n 3 "$mp/window" put
+    NCCLX_DQPLB_BUDGET=$budget runs "collectives, budget $budget" 0 env NCCLX_DQPLB_NODE=3:8:4K ncclxrun -n 4 "$mp/coll"
+done
+NCCLX_DQPLB_ADAPT=off runs "a window that stays what it is" 0 ncclxrun -n 2 "$mp/p2p"
+NCCLX_DQPLB_BUDGET=-1 runs "a budget that is none" 2 ncclxrun -n 2 "$mp/p2p"
+like "is named" 'NCCLX_DQPLB_BUDGET' "$err"
 runs "lanes are opened" 0 env NCCLX_LOG=warn,pml:info ncclxrun -n 2 "$mp/p2p"
 like "the fast one" 'lane 0 to rank [01] is open' "$err"
 like "and those for data" 'lane 2 to rank [01] is open' "$err"

@@ -30,7 +30,7 @@ int lanes_start(struct pml *pml)
 {
     pml->lanes = base_calloc(AREA_PML, 1, sizeof *pml->lanes);
     if (!pml->lanes) return base_error(NCCLX_ERR_NO_MEM, "no memory");
-    for (unsigned port = LANE_PORT_FIRST; port < LANE_PORTS; port++)
+    for (unsigned port = 0; port < LANE_PORTS; port++)
         pml->lanes->budget[port].bytes = (uint64_t)pml->rt->config.value[CONFIG_DQPLB_BUDGET].number;
     return read_limits(pml);
 }

@@ -63,7 +63,7 @@ static unsigned most(const struct pml_connection *connection)
 static unsigned port(const struct pml_connection *connection)
 {
     bool here = topo_distance(connection->pml->rt, connection->rank) <= NCCLX_DISTANCE_NODE;
-    return here ? LANE_PORT_NONE : LANE_PORT_FIRST;
+    return here ? LANE_PORT_LOOPBACK : LANE_PORT_FIRST;
 }
 
 static void want(struct pml_connection *connection)

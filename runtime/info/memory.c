@@ -202,20 +202,26 @@ static void print_transport(const struct table *table, size_t transport)
     print_figure(table, transport, "bytes a peer", FIGURE_MEAN);
 }
 
-/* False: there is no connection to this rank. */
-static bool describe_peer(const struct job *job, int peer, char *text, size_t bytes)
+/* The transport's name; null: there is no connection to this rank. */
+static const char *find_peer(const struct job *job, int peer, struct pml_holdings *one)
 {
     for (size_t i = 0; i < TRANSPORTS; i++) {
-        struct pml_holdings one;
         base_rt_lock(job->rt);
-        int error = pml_get_holdings(job->rt, transports[i], peer, &one);
+        int error = pml_get_holdings(job->rt, transports[i], peer, one);
         base_rt_unlock(job->rt);
-        if (error || !one.peers) continue;
-        snprintf(text, bytes, "%-9s %-7s %7d %11d %12" PRIu64, transports[i], one.open ? "open" : one.resting ? "resting" : "closed", one.lanes,
-                 one.descriptors, bytes_of(&one));
-        return true;
+        if (!error && one->peers) return transports[i];
     }
-    return false;
+    return NULL;
+}
+
+static bool describe_peer(const struct job *job, int peer, char *text, size_t bytes)
+{
+    struct pml_holdings one;
+    const char *transport = find_peer(job, peer, &one);
+    if (!transport) return false;
+    snprintf(text, bytes, "%-9s %-7s %7d %11d %12" PRIu64, transport, one.open ? "open" : one.resting ? "resting" : "closed", one.lanes,
+             one.descriptors, bytes_of(&one));
+    return true;
 }
 
 /* Those in a row that are alike have one line. */
@@ -231,6 +237,19 @@ static void print_peers(const struct job *job)
         if (next == rank + 1) snprintf(ranks, sizeof ranks, "%d", rank);
         else snprintf(ranks, sizeof ranks, "%d-%d", rank, next - 1);
         printf("%-12s %s\n", ranks, text[0]);
+    }
+}
+
+/* What large data has shown of the paths. */
+static void print_paths(const struct job *job)
+{
+    struct pml_holdings one;
+    bool any = false;
+    for (int rank = 0; rank < job->size; rank++) {
+        if (rank == job->rank || !find_peer(job, rank, &one) || !one.round_trip_ns) continue;
+        if (!any) printf("\n%-12s %13s %10s %12s\n", "path to", "round trip us", "MB/s", "window");
+        any = true;
+        printf("%-12d %13.1f %10.1f %12" PRIu64 "\n", rank, (double)one.round_trip_ns / 1e3, (double)one.rate / 1e6, one.window);
     }
 }
 
@@ -264,6 +283,7 @@ static int tell(const struct job *job)
     print_areas(&table);
     for (size_t i = 0; i < TRANSPORTS && job->size > 1; i++) print_transport(&table, i);
     if (job->size > 1) print_peers(job);
+    if (job->size > 1) print_paths(job);
     printf("\n%s", job->size > 1 ? compared : "no connections: a job of several ranks has some, such as ncclxrun -n 4 ncclx-info --memory\n");
     return NCCLX_SUCCESS;
 }
