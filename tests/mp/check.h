@@ -30,14 +30,19 @@ static inline void check_code(const char *file, int line, const char *what, int 
 #define OK(call) check_code(__FILE__, __LINE__, #call, (call), NCCLX_SUCCESS)
 #define FAILS(call, code) check_code(__FILE__, __LINE__, #call, (call), (code))
 
-static inline int open_descriptors(void)
+static inline int entries(const char *path)
 {
-    int count = -3; /* the folder itself, and the two that every folder has */
-    DIR *folder = opendir("/proc/self/fd");
+    int count = -2; /* those that every folder has */
+    DIR *folder = opendir(path);
     CHECK(folder);
     while (readdir(folder)) count++;
     closedir(folder);
     return count;
+}
+
+static inline int open_descriptors(void)
+{
+    return entries("/proc/self/fd") - 1; /* the folder itself */
 }
 
 #endif

@@ -1,6 +1,6 @@
 /* crowd.c - every rank talks to every other, while it may have fewer descriptors than there are ranks: `crowd ROUNDS`.
- * Connections must come and go, and nothing may be lost, out of order, or taken for a death. Prints "ok RANKS" at the
- * end, and how many descriptors a rank had open at most. */
+ * Connections must come and go, and nothing may be lost, out of order, or taken for a death; none takes a thread. Prints "ok RANKS" at
+ * the end, and how many descriptors a rank had open at most. */
 #include "check.h"
 
 #include <stdint.h>
@@ -88,6 +88,7 @@ int main(int argc, char **argv)
     OK(ncclx_init(&argc, &argv));
     OK(ncclx_comm_rank(WORLD, &rank));
     OK(ncclx_comm_size(WORLD, &size));
+    const int threads = entries("/proc/self/task");
     for (int round = 0; round < rounds; round++) {
         burst(round);
         now = open_descriptors();
@@ -95,7 +96,9 @@ int main(int argc, char **argv)
         exchange(SMALL, round);
         exchange(LARGE, round);
     }
+    CHECK(entries("/proc/self/task") == threads);
     puts_and_signals(rounds);
+    CHECK(entries("/proc/self/task") <= threads + 1); /* the agent */
     now = most;
     OK(ncclx_coll_reduce(&now, &most, 1, NCCLX_INT32, NCCLX_MAX, 0, WORLD));
     if (rank == 0) printf("ok %d, at most %d descriptors\n", size, most);

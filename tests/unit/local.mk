@@ -119,6 +119,11 @@ tests_unit_tcp_floods_SOURCES = tests/unit/tcp_floods.c $(TCP_WORLD)
 tests_unit_tcp_floods_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_tcp_floods_LDADD = $(UNIT_LIBS)
 
+unit_tests += tests/unit/tcp_card
+tests_unit_tcp_card_SOURCES = tests/unit/tcp_card.c
+tests_unit_tcp_card_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_tcp_card_LDADD = $(UNIT_LIBS)
+
 unit_tests += tests/unit/tcp_room
 tests_unit_tcp_room_SOURCES = tests/unit/tcp_room.c $(TCP_WORLD)
 tests_unit_tcp_room_CFLAGS = $(UNIT_CFLAGS)
