@@ -346,15 +346,14 @@ static void fail(struct pml_connection *connection, const char *why)
     tcp_lost(connection->channel, why);
 }
 
-/* Not behind the question whether it may rest, nor the answer. */
+/* Not behind the question whether it may rest, nor the answer. One that rests, and may have ended, hears it when somebody needs the connection
+ * again. */
 static bool tell(struct pml_connection *connection, enum protocol_kind kind)
 {
     struct tcp_channel *channel = connection->channel;
     if (channel->lost || channel->said_bye) return true; /* nothing more comes */
     if (channel->meet.state == MEET_RESTING || channel->meet.state == MEET_LEAVING) return false;
-    if (!tcp_say(channel, kind, 0)) return false;
-    if (channel->meet.state == MEET_IDLE) tcp_open(channel);
-    return true;
+    return tcp_say(channel, kind, 0);
 }
 
 /* ---- Progress ---- */

@@ -332,6 +332,23 @@ static void holds_and_resumes_go_ahead(void **state)
     assert_false(channel->lost);
 }
 
+/* It may have ended, and is not asked to come back for that. */
+static void a_peer_at_rest_is_told_later(void **state)
+{
+    (void)state;
+    static char buffer[65536];
+    struct ncclx_request *receive;
+    while (!connection->kept.held) eager_to(CONTEXT, 8192);
+    assert_true(hears_of(PROTOCOL_HOLD));
+    channel->meet.state = MEET_IDLE;
+    while (connection->kept.held) assert_int_equal(pml_irecv(comm, PML_USER, buffer, sizeof buffer, 1, 5, &receive), 0);
+    assert_false(channel->wanted);
+    assert_false(hears_of(PROTOCOL_RESUME));
+    channel->meet.state = MEET_OPEN;
+    assert_true(tcp_flush(channel));
+    assert_true(hears_of(PROTOCOL_RESUME));
+}
+
 /* ---- What this rank sends ---- */
 
 #define SENDS 6000
@@ -443,6 +460,7 @@ int main(void)
         TEST(data_for_unknown_communicators_is_bounded),
         TEST(empty_messages_are_bounded),
         TEST(holds_and_resumes_go_ahead),
+        TEST(a_peer_at_rest_is_told_later),
         TEST(what_waits_asks_first),
         TEST(too_many_that_ask_is_an_error),
         TEST(what_waits_and_cannot_ask_fails),
