@@ -54,7 +54,7 @@ static void space_release(struct pml_space_state *space)
             (struct ncclx_message *)((char *)space->match.envelopes.next - offsetof(struct ncclx_message, match.all));
         match_take(&message->match);
         if (message->kind == PROTOCOL_REQUEST) pml_send_simple(message->connection, PROTOCOL_FINISHED, message->send);
-        pml_hold_release(message->connection, message->kind, message->kind == PROTOCOL_EAGER ? message->bytes : 0);
+        pml_hold_release(message->connection, message->kind, message->first);
         pml_message_put(pml, message);
     }
     for (unsigned i = 0; i < chunks_of(space->comm); i++) {

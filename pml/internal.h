@@ -31,6 +31,7 @@ struct pml_connection {
     struct protocol_route route;
     size_t payload_max;        /* largest payload of one packet */
     size_t stream_piece;       /* and of one of a stream */
+    size_t lend_above;         /* larger eager messages are lent to it */
     size_t choose_above;       /* the transport is asked how larger messages are to travel */
     size_t announce_threshold; /* receives from it announce themselves from this size on */
     bool probed;        /* route.can_read and can_write are known */
@@ -97,7 +98,7 @@ struct pml_request {
     struct pml_post post;
 };
 
-/* A message without a receive. Its data follows when it was eager. */
+/* A message without a receive. */
 struct ncclx_message {
     struct match_envelope match;
     struct ncclx_message *next; /* free */
@@ -105,6 +106,7 @@ struct ncclx_message {
     struct pml_connection *connection;
     uint64_t send, address; /* REQUEST */
     size_t bytes;
+    size_t first; /* of them, in data: all, when it was eager */
     enum protocol_kind kind;
     unsigned size_class;
     char data[];
@@ -286,8 +288,12 @@ void pml_withdrawn_by_peer(struct pml *pml, struct pml_connection *connection, c
 void pml_announcement_put(struct pml_connection *connection, struct protocol_announcement *announcement);
 
 /* receive.c */
+/* first: bytes of the message that are in data; of an eager one, all. */
 void pml_receive_deliver(struct pml_request *request, struct pml_connection *connection, enum protocol_kind kind,
-                         int source, int tag, const void *data, size_t bytes, uint64_t send, uint64_t address);
+                         int source, int tag, const void *data, size_t first, size_t bytes, uint64_t send, uint64_t address);
+/* The same for a request whose first bytes are about to come: *to is where they go. */
+void pml_receive_requested(struct pml_request *request, struct pml_connection *connection, const struct pml_packet *packet,
+                           size_t first, char **to);
 void pml_receive_data(struct pml_connection *connection, const struct pml_packet *packet, const void *data,
                       size_t bytes);
 void pml_receive_filled(struct pml *pml, struct pml_connection *connection, struct pml_space_state *space,

@@ -157,14 +157,23 @@ void pml_held_release(struct pml *pml)
 /* ---- Envelopes ----------------------------------------------------------------------------------------------------
  */
 
+static void keep_it(struct pml_space_state *space, struct pml_connection *connection, enum protocol_kind kind, int source, int tag,
+                    struct ncclx_message *message)
+{
+    message->space = space;
+    message->connection = connection;
+    message->kind = kind;
+    match_keep(&space->match, &message->match, source, tag);
+    hold_keep(connection, message->first);
+}
+
 static void keep_message(struct pml_space_state *space, struct pml_connection *connection,
-                         enum protocol_kind kind, int source, int tag, const void *data, size_t bytes, uint64_t send,
-                         uint64_t address)
+                         enum protocol_kind kind, int source, int tag, const void *data, size_t first, size_t bytes,
+                         uint64_t send, uint64_t address)
 {
     struct pml *pml = connection->pml;
-    bool eager = kind == PROTOCOL_EAGER;
-    if (!may_keep(connection, kind, eager ? bytes : 0)) return;
-    struct ncclx_message *message = pml_message_get(pml, eager ? bytes : 0);
+    if (!may_keep(connection, kind, first)) return;
+    struct ncclx_message *message = pml_message_get(pml, first);
     if (!message) {
         protocol_kept_less(&connection->kept, kind);
         base_log(AREA_PML, LOG_ERROR,
@@ -172,15 +181,12 @@ static void keep_message(struct pml_space_state *space, struct pml_connection *c
                  connection->rank);
         return;
     }
-    message->space = space;
-    message->connection = connection;
-    message->kind = kind;
     message->bytes = bytes;
+    message->first = first;
     message->send = send;
     message->address = address;
-    if (eager && bytes) memcpy(message->data, data, bytes);
-    match_keep(&space->match, &message->match, source, tag);
-    hold_keep(connection, eager ? bytes : 0);
+    if (first) memcpy(message->data, data, first);
+    keep_it(space, connection, kind, source, tag, message);
 }
 
 /* The space and the peer that an envelope names. ERR_COMM: the space is not known here; ERR_TRANSPORT, and said so: they are not the
@@ -224,34 +230,83 @@ static void envelope_arrived(struct pml *pml, struct pml_connection *connection,
         return;
     }
     uint64_t send = 0, address = 0;
+    size_t first = bytes;
     if (kind == PROTOCOL_REQUEST) {
         send = packet->u.word[0];
+        first = packet->inline_bytes == PACKET_HAS_PAYLOAD ? bytes : 0; /* else these are its words */
         bytes = packet->u.word[1];
         address = packet->u.word[2];
+        if (unlikely(first && first >= bytes)) {
+            pml_breach(connection, "it asked for a message that it had sent with the question");
+            return;
+        }
     }
     struct match_receive *receive = match_arrive(&space->match, &peer->core.match, source, tag);
     if (unlikely(!receive)) {
-        keep_message(space, connection, kind, source, tag, payload, bytes, send, address);
+        keep_message(space, connection, kind, source, tag, payload, first, bytes, send, address);
         return;
     }
-    pml_receive_deliver(request_of(receive), connection, kind, source, tag, payload, bytes, send, address);
+    pml_receive_deliver(request_of(receive), connection, kind, source, tag, payload, first, bytes, send, address);
 }
 
-struct pml_request *pml_receive_arrives(struct pml_connection *connection, const struct pml_packet *packet, size_t bytes, char **to)
+/* The receive that the envelope is for, if it has room for so many bytes: it is no longer pending. */
+static struct pml_request *receive_for(struct pml_connection *connection, const struct pml_packet *packet, size_t bytes)
 {
     struct pml_space_state *space;
     struct pml_peer *peer;
     if (find_envelope(connection->pml, connection, packet, &space, &peer)) return NULL;
     struct match_receive *receive = match_first_receive(&space->match, packet->source, packet->tag);
     struct pml_request *request = receive ? request_of(receive) : NULL;
-    if (!request || !protocol_arrives(&request->u.receive.core, bytes)) return NULL;
+    if (!request || bytes > request->u.receive.core.capacity) return NULL;
     match_arrive(&space->match, &peer->core.match, packet->source, packet->tag);
+    return request;
+}
+
+bool pml_request_arrives(struct pml_connection *connection, const struct pml_packet *packet, size_t first, char **to)
+{
+    size_t bytes = packet->u.word[1];
+    struct pml_request *request = first < bytes ? receive_for(connection, packet, bytes) : NULL;
+    if (request) pml_receive_requested(request, connection, packet, first, to);
+    return request != NULL;
+}
+
+struct pml_request *pml_receive_arrives(struct pml_connection *connection, const struct pml_packet *packet, size_t bytes, char **to)
+{
+    struct pml_request *request = receive_for(connection, packet, bytes);
+    if (!request) return NULL;
+    protocol_arrives(&request->u.receive.core);
     request->connection = connection;
     request->base.status.source = packet->source;
     request->base.status.tag = packet->tag;
     request->base.status.bytes = bytes;
     *to = request->u.receive.buffer;
     return request;
+}
+
+struct ncclx_message *pml_message_comes(struct pml_connection *connection, size_t bytes, char **to)
+{
+    struct ncclx_message *message = pml_message_get(connection->pml, bytes);
+    if (!message) return NULL;
+    message->bytes = message->first = bytes;
+    *to = message->data;
+    return message;
+}
+
+/* As if it had come at once; but where it is kept, it is not copied. */
+void pml_message_came(struct pml_connection *connection, const struct pml_packet *packet, struct ncclx_message *message)
+{
+    struct pml *pml = connection->pml;
+    struct pml_space_state *space;
+    struct pml_peer *peer;
+    int error = find_envelope(pml, connection, packet, &space, &peer), source = packet->source, tag = packet->tag;
+    if (error == NCCLX_ERR_COMM) unknown_context(pml, connection, packet, message->data, message->bytes);
+    struct match_receive *receive = error ? NULL : match_arrive(&space->match, &peer->core.match, source, tag);
+    if (receive)
+        pml_receive_deliver(request_of(receive), connection, PROTOCOL_EAGER, source, tag, message->data, message->bytes,
+                            message->bytes, 0, 0);
+    bool kept = !error && !receive && may_keep(connection, PROTOCOL_EAGER, message->bytes);
+    if (!kept) pml_message_put(pml, message);
+    else keep_it(space, connection, PROTOCOL_EAGER, source, tag, message);
 }
 
 static void active_arrived(struct pml *pml, struct pml_connection *connection, const struct pml_packet *packet,

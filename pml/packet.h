@@ -36,7 +36,7 @@ struct pml_payload {
 };
 
 /* The words of packets:
- *   REQUEST    0 name of the send, 1 bytes, 2 address
+ *   REQUEST    0 name of the send, 1 bytes, 2 address; payload, if any: the first of them
  *   FILLED     context, source, tag of the envelope; 0 name of the receive, 1 bytes, 2 not 0: the data follows
  *   CLEAR      context: name of the send, 0 of the receive, 1 its address
  *   DATA       context: name of the receive, 0 offset

@@ -156,7 +156,7 @@ static int connection_make(struct pml *pml, int rank, struct pml_connection **co
         (*place)->pml = pml;
         (*place)->rank = rank;
         (*place)->announce_threshold = pml->announce_threshold;
-        (*place)->choose_above = SIZE_MAX;
+        (*place)->choose_above = (*place)->lend_above = SIZE_MAX;
     }
     *connection = *place;
     return NCCLX_SUCCESS;

@@ -44,9 +44,9 @@ struct protocol_announcement *protocol_withdrawn(struct protocol_peer *peer, uin
     return NULL;
 }
 
-void protocol_requested(struct protocol_send *send, size_t bytes)
+void protocol_requested(struct protocol_send *send, size_t bytes, size_t first)
 {
-    *send = (struct protocol_send){.stream.bytes = bytes, .state = STATE_REQUESTED};
+    *send = (struct protocol_send){.stream = {.bytes = bytes, .moved = first, .first = first}, .state = STATE_REQUESTED};
 }
 
 bool protocol_finished(struct protocol_send *send)
@@ -74,13 +74,15 @@ size_t protocol_stream_next(struct protocol_send *send, size_t room)
 }
 
 struct protocol_action protocol_deliver(struct protocol_receive *receive, const struct protocol_route *route,
-                                        enum protocol_kind kind, size_t bytes)
+                                        enum protocol_kind kind, size_t bytes, size_t first)
 {
     bool rendezvous = kind == PROTOCOL_REQUEST;
     if (bytes > receive->capacity) {
         receive->state = STATE_DONE;
-        return (struct protocol_action){
-            .control = rendezvous ? PROTOCOL_FINISHED : PROTOCOL_NONE, .complete = true, .error = NCCLX_ERR_TRUNCATE};
+        return (struct protocol_action){.control = rendezvous ? PROTOCOL_FINISHED : PROTOCOL_NONE,
+                                        .copy = first && PLANTED_BUG(BUG_FIRST_OF_TRUNCATED) ? COPY_FIRST : COPY_NOTHING,
+                                        .complete = true,
+                                        .error = NCCLX_ERR_TRUNCATE};
     }
     receive->state = STATE_DONE;
     if (!rendezvous) return (struct protocol_action){.copy = bytes ? COPY_EAGER : COPY_NOTHING, .complete = true};
@@ -89,8 +91,9 @@ struct protocol_action protocol_deliver(struct protocol_receive *receive, const 
         return (struct protocol_action){
             .copy = COPY_READ, .control = PLANTED_BUG(BUG_FINISHED_BEFORE_COPY) ? PROTOCOL_FINISHED : PROTOCOL_NONE};
     receive->state = STATE_STREAMING;
-    receive->stream = (struct protocol_stream){.bytes = bytes};
-    return (struct protocol_action){.control = PROTOCOL_CLEAR};
+    receive->stream = (struct protocol_stream){.bytes = bytes, .moved = first, .first = first};
+    if (PLANTED_BUG(BUG_FIRST_NOT_COUNTED)) receive->stream.moved = 0;
+    return (struct protocol_action){.control = PROTOCOL_CLEAR, .copy = first ? COPY_FIRST : COPY_NOTHING};
 }
 
 struct protocol_action protocol_copied(struct protocol_receive *receive)
@@ -132,7 +135,7 @@ struct protocol_action protocol_filled(struct protocol_peer *peer, struct protoc
 
 struct protocol_action protocol_landed(struct protocol_receive *receive)
 {
-    if (receive->state != STATE_STREAMING || receive->stream.moved)
+    if (receive->state != STATE_STREAMING || receive->stream.moved != receive->stream.first)
         return (struct protocol_action){.error = NCCLX_ERR_TRANSPORT};
     receive->state = STATE_DONE;
     return (struct protocol_action){.complete = true};

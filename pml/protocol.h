@@ -7,7 +7,7 @@
  *   eager       the data travels with the envelope; the sender is done at once
  *   rendezvous  REQUEST (sender's address) -> the receiver reads the data -> FINISHED. Where the receiver cannot read
  *               the sender's memory: CLEAR (receiver's address), and the sender writes the data there, or streams DATA
- *               packets
+ *               packets. REQUEST may bring the beginning of the data, which travels while CLEAR comes back
  *   announced   ANNOUNCE (receiver's address, and the number of envelopes seen from that source) -> the sender of a
  *               matching message writes the data, then FILLED. Where the writing takes its time: FILLED, which keeps its
  *               place among the envelopes, and the data lands later
@@ -50,6 +50,7 @@ struct protocol_route {
     size_t eager_limit; /* largest eager message */
     bool can_read;      /* this side can read the peer's memory */
     bool can_write;     /* and write it */
+    size_t first;       /* bytes that go with REQUEST; 0: none, as where the peer reads them anyway */
     bool held;          /* the peer said HOLD */
 };
 
@@ -74,6 +75,7 @@ struct protocol_peer {
 
 struct protocol_stream {
     uint64_t bytes, moved;
+    uint64_t first; /* of those moved: with REQUEST */
 };
 
 enum protocol_state {
@@ -134,7 +136,8 @@ bool protocol_announced(struct protocol_peer *peer, struct protocol_announcement
 /* WITHDRAW came: the announcement, unlinked, or null when it was used or dropped. Answer WITHDRAWN in either case. */
 struct protocol_announcement *protocol_withdrawn(struct protocol_peer *peer, uint64_t receive);
 
-void protocol_requested(struct protocol_send *send, size_t bytes);
+/* REQUEST goes out, with the first bytes of so many. */
+void protocol_requested(struct protocol_send *send, size_t bytes, size_t first);
 /* FINISHED or CLEAR came. False: the peer breaks the protocol. */
 bool protocol_finished(struct protocol_send *send);
 bool protocol_cleared(struct protocol_send *send, uint64_t receive);
@@ -148,21 +151,19 @@ size_t protocol_stream_next(struct protocol_send *send, size_t room);
  * `error`. After READ the driver calls protocol_copied, and does what that says. */
 struct protocol_action {
     enum protocol_kind control; /* to the sender; NONE: nothing */
-    enum { COPY_NOTHING, COPY_EAGER, COPY_READ } copy;
+    enum { COPY_NOTHING, COPY_EAGER, COPY_FIRST, COPY_READ } copy; /* FIRST: what came with REQUEST */
     bool complete;
     int error;
 };
 
-/* A message of `bytes`, EAGER or REQUEST, meets its receive. */
+/* A message of `bytes`, EAGER or REQUEST, meets its receive. first: fewer, which came with REQUEST. */
 struct protocol_action protocol_deliver(struct protocol_receive *receive, const struct protocol_route *route,
-                                        enum protocol_kind kind, size_t bytes);
+                                        enum protocol_kind kind, size_t bytes, size_t first);
 struct protocol_action protocol_copied(struct protocol_receive *receive);
-/* The envelope of an EAGER message is here, its data is not: may it go straight into the buffer? */
-static inline bool protocol_arrives(struct protocol_receive *receive, size_t bytes)
+/* The envelope of an EAGER message that fits is here, its data is not: it goes straight into the buffer. */
+static inline void protocol_arrives(struct protocol_receive *receive)
 {
-    if (bytes > receive->capacity) return false;
     receive->state = STATE_ARRIVING;
-    return true;
 }
 /* DATA came. Nothing moves, with an error, when the peer breaks the protocol. */
 struct protocol_action protocol_data(struct protocol_receive *receive, uint64_t offset, size_t bytes);

@@ -91,7 +91,7 @@ static int prepare(struct pml_space_state *space, void *buf, size_t bytes, int s
 
 /* ---- A receive and its message have met ------------------------------------------------------------------------ */
 
-static void act(struct pml_request *request, struct protocol_action action, const void *data, uint64_t send,
+static void act(struct pml_request *request, struct protocol_action action, const void *data, size_t first, uint64_t send,
                 uint64_t address)
 {
     size_t bytes = request->base.status.bytes;
@@ -104,23 +104,23 @@ static void act(struct pml_request *request, struct protocol_action action, cons
     } else if (action.control != PROTOCOL_NONE) {
         pml_send_simple(connection, action.control, send);
     }
-    if (action.copy == COPY_EAGER) {
-        base_copy_shared(request->u.receive.buffer, data, bytes);
+    if (action.copy == COPY_EAGER || action.copy == COPY_FIRST) {
+        if (data) base_copy_shared(request->u.receive.buffer, data, action.copy == COPY_FIRST ? first : bytes);
     } else if (action.copy == COPY_READ) {
         if (connection->transport->read(connection, request->u.receive.buffer, address, bytes, send)) {
             connection->route.can_read = false; /* allowed a moment ago: take the other way */
-            action = protocol_deliver(&request->u.receive.core, &connection->route, PROTOCOL_REQUEST, bytes);
+            action = protocol_deliver(&request->u.receive.core, &connection->route, PROTOCOL_REQUEST, bytes, first);
         } else {
             action = protocol_copied(&request->u.receive.core);
         }
-        act(request, action, data, send, address);
+        act(request, action, data, first, send, address);
         return;
     }
     if (action.complete) complete(request, action.error == NCCLX_ERR_TRUNCATE ? truncated(request) : action.error);
 }
 
 void pml_receive_deliver(struct pml_request *request, struct pml_connection *connection, enum protocol_kind kind,
-                         int source, int tag, const void *data, size_t bytes, uint64_t send, uint64_t address)
+                         int source, int tag, const void *data, size_t first, size_t bytes, uint64_t send, uint64_t address)
 {
     request->connection = connection;
     request->base.status.source = source;
@@ -133,8 +133,16 @@ void pml_receive_deliver(struct pml_request *request, struct pml_connection *con
         return;
     }
     if (kind == PROTOCOL_REQUEST) pml_connection_probe(connection);
-    struct protocol_action action = protocol_deliver(&request->u.receive.core, &connection->route, kind, bytes);
-    act(request, action, data, send, address);
+    struct protocol_action action = protocol_deliver(&request->u.receive.core, &connection->route, kind, bytes, first);
+    act(request, action, data, first, send, address);
+}
+
+void pml_receive_requested(struct pml_request *request, struct pml_connection *connection, const struct pml_packet *packet,
+                           size_t first, char **to)
+{
+    *to = request->u.receive.buffer;
+    pml_receive_deliver(request, connection, PROTOCOL_REQUEST, packet->source, packet->tag, NULL, first, packet->u.word[1],
+                        packet->u.word[0], packet->u.word[2]);
 }
 
 struct pml_request *pml_receive_place(struct pml_connection *connection, const struct pml_packet *packet, size_t bytes,
@@ -233,8 +241,8 @@ void pml_receive_end(struct match_receive *receive)
 static void take_message(struct pml_request *request, struct ncclx_message *message)
 {
     pml_receive_deliver(request, message->connection, message->kind, message->match.source, message->match.tag,
-                        message->data, message->bytes, message->send, message->address);
-    pml_hold_release(message->connection, message->kind, message->kind == PROTOCOL_EAGER ? message->bytes : 0);
+                        message->data, message->first, message->bytes, message->send, message->address);
+    pml_hold_release(message->connection, message->kind, message->first);
     pml_message_put(request->base.rt->pml, message);
 }
 

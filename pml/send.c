@@ -64,7 +64,7 @@ static struct pml_packet request_packet(struct pml_request *request, int source,
 {
     request->space->comm->rt->pml->counters.rendezvous++;
     request->connection->requested++;
-    protocol_requested(&request->u.send.core, request->u.send.bytes);
+    protocol_requested(&request->u.send.core, request->u.send.bytes, 0);
     return (struct pml_packet){.kind = PROTOCOL_REQUEST,
                                .context = request->space->context,
                                .source = source,
@@ -119,12 +119,12 @@ static bool fill_later(struct pml_space_state *space, struct pml_peer *peer,
                        int tag, struct pml_request **out)
 {
     if (prepare(space, peer, buf, bytes, dest, tag, out)) return false;
+    (*out)->u.send.core = (struct protocol_send){.stream.bytes = bytes, .state = STATE_STREAMING};
     struct lanes_put *put = lanes_send_make(peer->connection, *out, announcement->receive, announcement->address);
     if (!put) {
         release(&(*out)->base);
         return false;
     }
-    (*out)->u.send.core.state = STATE_STREAMING;
     post_filled(space, peer->connection, announcement->receive, bytes, tag, true);
     lanes_send(peer->connection, put);
     return true;
@@ -136,15 +136,51 @@ void pml_send_landed(struct pml_request *request, int code)
     if (!code) base_request_complete(&request->base, NCCLX_SUCCESS); /* else the wait for it ends with the peer, and says why */
 }
 
+/* The request, and the first bytes with it, while nothing else waits. */
+static bool post_first(struct pml_connection *connection, const struct pml_packet *packet, const void *buf, size_t bytes)
+{
+    const struct protocol_route *route = &connection->route;
+    const struct pml_payload payload = {.first = buf, .first_bytes = route->first};
+    return route->first && bytes > connection->choose_above && bytes > route->first && !route->held && !connection->copies &&
+           pml_connection_clear(connection) && connection->transport->post(connection, packet, &payload);
+}
+
+static void ask(struct pml_request *request, int tag)
+{
+    const struct pml_packet packet = request_packet(request, request->space->comm->rank, tag);
+    size_t first = request->connection->route.first, bytes = request->u.send.bytes;
+    if (post_first(request->connection, &packet, request->u.send.buffer, bytes))
+        protocol_requested(&request->u.send.core, bytes, first);
+    else
+        pml_post_control(request->connection, &packet);
+}
+
 static int start_request(struct pml_space_state *space, struct pml_peer *peer, const void *buf, size_t bytes, int dest,
                          int tag, struct pml_request **out)
 {
     int error = check_requests(peer->connection);
     if (!error) error = prepare(space, peer, buf, bytes, dest, tag, out);
+    if (!error) ask(*out, tag);
+    return error;
+}
+
+/* Eager, and not copied: complete when it is there. */
+static int start_long(struct pml_space_state *space, struct pml_peer *peer, const void *buf, size_t bytes, int dest, int tag,
+                      struct pml_request **out)
+{
+    const struct pml_packet packet = {.kind = PROTOCOL_EAGER, .context = space->context, .source = space->comm->rank, .tag = tag};
+    struct pml_connection *connection = peer->connection;
+    int error = prepare(space, peer, buf, bytes, dest, tag, out);
     if (error) return error;
-    const struct pml_packet packet = request_packet(*out, space->comm->rank, tag);
-    pml_post_control((*out)->connection, &packet);
-    return NCCLX_SUCCESS;
+    (*out)->u.send.core = (struct protocol_send){.stream.bytes = bytes, .state = STATE_STREAMING};
+    if (pml_connection_clear(connection) && connection->transport->lend(connection, &packet, *out)) {
+        connection->pml->counters.eager++;
+        return NCCLX_SUCCESS;
+    }
+    error = check_requests(connection);
+    if (error) release(&(*out)->base);
+    else ask(*out, tag);
+    return error;
 }
 
 /* A program that begins many small messages to one peer, without a look at any, has them sent together where each by itself would
@@ -177,6 +213,10 @@ static int start(struct pml_space_state *space, const void *buf, size_t bytes, i
     connection->traffic.sent += bytes;
     if (unlikely(bytes > connection->choose_above)) connection->transport->choose(connection, bytes);
     enum protocol_way way = protocol_send_start(&peer->core, &connection->route, tag, bytes, &announcement);
+    if (way == SEND_EAGER && unlikely(bytes > connection->lend_above)) {
+        if (announcement) pml_announcement_put(connection, announcement);
+        return start_long(space, peer, buf, bytes, dest, tag, out);
+    }
     if (likely(way == SEND_EAGER)) {
         *out = NULL;
         pml->counters.eager++;

@@ -22,12 +22,15 @@ struct transport {
      * the lock up to wait for what the peer has published: a connection that has a transport then is left as it is. */
     int (*connect)(struct pml *pml, struct pml_connection *connection);
     void (*disconnect)(struct pml *pml, struct pml_connection *connection);
-    /* Before a message of more than connection->choose_above bytes: sets route.eager_limit for this one. */
+    /* Before a message of more than connection->choose_above bytes: sets route.eager_limit and route.first for this one. */
     void (*choose)(struct pml_connection *connection, size_t bytes);
     /* Sends what is eager, or any packet (its payload fields are the transport's to fill). False: full, and nothing
      * happened. */
     bool (*eager)(struct pml_connection *connection, uint64_t context, int source, int tag, const void *data,
                   size_t bytes);
+    /* Null, or sends an eager message of more than connection->lend_above bytes without a copy: the send's memory stays as it is until
+     * pml_send_landed says that it is there. */
+    bool (*lend)(struct pml_connection *connection, const struct pml_packet *packet, struct pml_request *send);
     bool (*post)(struct pml_connection *connection, const struct pml_packet *packet, const struct pml_payload *payload);
     /* Null, or sends the first posts of a list, as many as it can, with what one call costs. Returns how many are on their way, and their
      * data no longer needed: 0: full. */
@@ -60,6 +63,11 @@ struct pml_request *pml_receive_place(struct pml_connection *connection, const s
 void pml_receive_landed(struct pml_request *request);
 /* The same for the `bytes` of an EAGER packet. Null: no receive waits for it, or a smaller one: it has to be handed in whole. */
 struct pml_request *pml_receive_arrives(struct pml_connection *connection, const struct pml_packet *packet, size_t bytes, char **to);
+/* Memory for an EAGER message that nobody waits for, null when it is short; and once the message is there. */
+struct ncclx_message *pml_message_comes(struct pml_connection *connection, size_t bytes, char **to);
+void pml_message_came(struct pml_connection *connection, const struct pml_packet *packet, struct ncclx_message *message);
+/* The same for the first bytes of a REQUEST, which bring nothing to its end. False: alike. */
+bool pml_request_arrives(struct pml_connection *connection, const struct pml_packet *packet, size_t first, char **to);
 /* The buffer of a request that this peer names: of a send that waits for its receiver, or of an announced receive.
  * False: no such request (any more). */
 bool pml_request_buffer(struct pml_connection *connection, uint64_t name, bool is_send, void **buffer, size_t *bytes);

@@ -37,6 +37,7 @@ broken() { # broken TROUBLE RANKS PROGRAM...
 }
 broken 1:0:0:20 2 p2p
 broken 2:0:0:3 3 p2p
+broken 7:30:20:40 2 p2p
 broken 3:0:0:10 3 coll
 broken 4:50:100:50 2 window signal 1000
 broken 5:50:20:20 3 window put

@@ -256,10 +256,11 @@ struct lanes_put *lanes_send_make(struct pml_connection *connection, struct pml_
     struct lanes_origin *origin;
     struct lanes_put *put = lanes_origin_of(connection->lanes, &origin) ? NULL : lanes_put_get(connection->pml);
     if (!put) return NULL;
+    uint64_t moved = request->u.send.core.stream.moved; /* with its request */
     put->request = request;
-    put->core.from = request->u.send.buffer;
-    put->core.bytes = request->u.send.bytes;
-    put->core.to = to;
+    put->core.from = (const char *)request->u.send.buffer + moved;
+    put->core.bytes = request->u.send.bytes - moved;
+    put->core.to = to + moved;
     put->core.key = pml_receive_key(receive);
     put->core.notice = true;
     put->notice = (struct pml_packet){

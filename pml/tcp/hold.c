@@ -27,7 +27,7 @@ void tcp_hold(const struct pml_connection *connection, struct pml_holdings *hold
     holdings->resting += rests(channel);
     holdings->bytes[PML_MEMORY_STATE] += base_block_bytes(channel) + base_block_bytes(channel->card);
     holdings->bytes[PML_MEMORY_KEEP] += base_block_bytes(channel->keep.data);
-    holdings->bytes[PML_MEMORY_RECEIVE] += base_block_bytes(channel->in);
+    holdings->bytes[PML_MEMORY_RECEIVE] += base_block_bytes(channel->in) + base_block_bytes(channel->message);
     if (channel->lanes) add_lanes(channel->lanes, holdings);
     lanes_hold(connection, holdings);
     holdings->descriptors += holdings->lanes - lanes + (channel->fd >= 0);

@@ -80,7 +80,7 @@ bool tcp_room_to_accept(struct tcp_channel *channel)
 static bool is_quiet(const struct tcp_channel *channel)
 {
     const struct pml_connection *connection = channel->connection;
-    return !connection->first_post && !connection->first_stream && !keep_unsent(&channel->keep) && !channel->left &&
+    return !connection->first_post && !connection->first_stream && !keep_unsent(&channel->keep) && !channel->left && !channel->lender &&
            lanes_idle(connection);
 }
 

@@ -27,7 +27,7 @@ static uint32_t pass_of(const struct pml_packet *packet)
 
 static size_t follows(const struct pml_packet *packet)
 {
-    return pass_of(packet) & ((1U << TCP_FOLLOWS_BITS) - 1);
+    return pass_of(packet) & TCP_FOLLOWS_LONG;
 }
 
 static void set_pass(struct tcp_channel *channel, struct pml_packet *packet, size_t bytes)
@@ -46,6 +46,15 @@ void tcp_pending(struct tcp_channel *channel)
     channel->connection->pml->tcp->pending += pending ? 1 : -1;
 }
 
+/* The peer has told what has come. */
+static void settle_loan(struct tcp_channel *channel)
+{
+    struct pml_request *send = channel->lender;
+    if (likely(!send) || channel->keep.lent) return;
+    channel->lender = NULL;
+    pml_send_landed(send, NCCLX_SUCCESS);
+}
+
 static void count_used(struct tcp_channel *channel)
 {
     channel->used = channel->connection->pml->tcp->looks;
@@ -55,14 +64,17 @@ bool tcp_flush(struct tcp_channel *channel)
 {
     if (!keep_unsent(&channel->keep)) return true;
     if ((!meet_talks(&channel->meet) && channel->meet.state != MEET_LEAVING) || channel->lost) return false;
-    struct iovec piece[2];
-    struct msghdr message = {.msg_iov = piece, .msg_iovlen = (size_t)keep_next(&channel->keep, piece)};
-    ssize_t sent = sendmsg(channel->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0 && errno != EAGAIN && errno != EINTR) {
-        tcp_broke(channel, strerror(errno));
-        return false;
-    }
-    if (sent > 0) channel->keep.sent += (uint64_t)sent;
+    ssize_t sent;
+    do {
+        struct iovec piece[2];
+        struct msghdr message = {.msg_iov = piece, .msg_iovlen = (size_t)keep_next(&channel->keep, piece)};
+        sent = sendmsg(channel->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0 && errno != EAGAIN && errno != EINTR) {
+            tcp_broke(channel, strerror(errno));
+            return false;
+        }
+        if (sent > 0) channel->keep.sent += (uint64_t)sent;
+    } while (sent > 0 && keep_unsent(&channel->keep));
     tcp_pending(channel);
     tcp_watch(channel);
     if (keep_unsent(&channel->keep)) return false;
@@ -70,10 +82,9 @@ bool tcp_flush(struct tcp_channel *channel)
     return true;
 }
 
-/* Everything is kept until the peer has it. */
-static void keep_all(struct tcp_channel *channel, const struct iovec *piece, int pieces, size_t sent)
+/* So much of what is kept is under way, and tells the peer what has come. */
+static void told(struct tcp_channel *channel, size_t sent)
 {
-    for (int i = 0; i < pieces; i++) keep_add(&channel->keep, piece[i].iov_base, piece[i].iov_len);
     channel->keep.sent += sent;
     channel->told = channel->come;
     channel->untold = 0;
@@ -81,6 +92,13 @@ static void keep_all(struct tcp_channel *channel, const struct iovec *piece, int
     if (likely(!keep_unsent(&channel->keep))) return;
     tcp_pending(channel);
     tcp_watch(channel);
+}
+
+/* Everything is kept until the peer has it. */
+static void keep_all(struct tcp_channel *channel, const struct iovec *piece, int pieces, size_t sent)
+{
+    for (int i = 0; i < pieces; i++) keep_add(&channel->keep, piece[i].iov_base, piece[i].iov_len);
+    told(channel, sent);
 }
 
 /* What one call sends. The kernel takes longer to gather pieces than a copy of what is small takes. */
@@ -191,6 +209,28 @@ int tcp_send_many(struct tcp_channel *channel, const struct pml_post *post)
     return posts && send_pieces(channel, piece, gather.pieces) ? posts : 0;
 }
 
+bool tcp_lend(struct tcp_channel *channel, const struct pml_packet *packet, struct pml_request *send)
+{
+    struct pml_packet header;
+    struct keep *keep = &channel->keep;
+    struct iovec piece[2] = {{.iov_base = (void *)&header, .iov_len = HEADER},
+                             {.iov_base = (void *)(uintptr_t)send->u.send.buffer, .iov_len = send->u.send.bytes}};
+    struct msghdr message = {.msg_iov = piece, .msg_iovlen = 2};
+    if (channel->said_bye || channel->lender || !is_clear(channel) || !keep_room(keep, HEADER)) return false;
+    memcpy((void *)&header, (const void *)packet, HEADER);
+    header.inline_bytes = PACKET_HAS_PAYLOAD;
+    header.u.word[0] = send->u.send.bytes;
+    set_pass(channel, &header, TCP_FOLLOWS_LONG);
+    ssize_t sent = sendmsg(channel->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno != EAGAIN && errno != EINTR) tcp_broke(channel, strerror(errno));
+    if (sent < 0) return false;
+    channel->lender = send;
+    keep_add(keep, &header, HEADER);
+    keep_lend(keep, piece[1].iov_base, piece[1].iov_len);
+    told(channel, (size_t)sent);
+    return true;
+}
+
 bool tcp_say(struct tcp_channel *channel, unsigned kind, uint64_t name)
 {
     struct pml_packet packet = {
@@ -210,12 +250,17 @@ bool tcp_say(struct tcp_channel *channel, unsigned kind, uint64_t name)
 
 /* ---- In ---- */
 
-/* The receive's last byte is there. */
+/* The last byte is there. */
 static void landed(struct tcp_channel *channel)
 {
+    struct ncclx_message *message = channel->message;
     if (channel->receive) pml_receive_landed(channel->receive);
     channel->receive = NULL;
+    channel->message = NULL;
     channel->to = NULL;
+    if (message) pml_message_came(channel->connection, &channel->envelope, message);
+    if (channel->is_long) tcp_say(channel, TCP_ACK, 0); /* its sender waits for it */
+    channel->is_long = false;
 }
 
 /* `bytes` of a packet go to `to`: what has come already is moved, the rest will go there directly. */
@@ -252,6 +297,39 @@ static bool begin_eager(struct tcp_channel *channel, const struct pml_packet *pa
     return true;
 }
 
+/* A long one, which has a place of its own where no receive waits for it. False: the connection cannot go on. */
+static bool begin_long(struct tcp_channel *channel, const struct pml_packet *packet)
+{
+    char *to;
+    uint64_t bytes = packet->u.word[0];
+    if (packet->kind != PROTOCOL_EAGER || packet->inline_bytes != PACKET_HAS_PAYLOAD || bytes <= TCP_EAGER_MAX || bytes > TCP_LONG_MAX)
+        return false;
+    channel->is_long = true;
+    if (begin_eager(channel, packet, (size_t)bytes)) return true;
+    channel->message = pml_message_comes(channel->connection, (size_t)bytes, &to);
+    if (!channel->message) return false;
+    memcpy((void *)&channel->envelope, (const void *)packet, HEADER);
+    channel->in_begin += HEADER;
+    begin_placing(channel, to, (size_t)bytes, NULL);
+    return true;
+}
+
+/* The same for a request and what comes with it. */
+static bool begin_request(struct tcp_channel *channel, const struct pml_packet *packet, size_t bytes)
+{
+    char *to;
+    if (!pml_request_arrives(channel->connection, packet, bytes, &to)) return false;
+    channel->in_begin += HEADER;
+    begin_placing(channel, to, bytes, NULL);
+    return true;
+}
+
+static bool begin(struct tcp_channel *channel, const struct pml_packet *packet, size_t bytes)
+{
+    if (packet->kind == PROTOCOL_EAGER) return begin_eager(channel, packet, bytes);
+    return packet->kind == PROTOCOL_REQUEST && begin_request(channel, packet, bytes);
+}
+
 /* What the peer says about the connection. False: it breaks the rules. */
 static bool own_arrived(struct tcp_channel *channel, const struct pml_packet *packet)
 {
@@ -262,6 +340,7 @@ static bool own_arrived(struct tcp_channel *channel, const struct pml_packet *pa
         return true;
     }
     if (packet->inline_bytes != sizeof(uint64_t) || !keep_acknowledge(&channel->keep, packet->u.word[0])) return false;
+    settle_loan(channel);
     if (kind != TCP_ACK) tcp_rest_arrived(channel, kind, packet->context);
     return true;
 }
@@ -278,6 +357,13 @@ static int take_packets(struct tcp_channel *channel)
         memcpy((void *)&packet, at, HEADER);
         size_t bytes = follows(&packet);
         if (unlikely(!keep_acknowledge_code(&channel->keep, pass_of(&packet) >> TCP_FOLLOWS_BITS))) return -1;
+        settle_loan(channel);
+        if (bytes == TCP_FOLLOWS_LONG) {
+            if (!begin_long(channel, &packet)) return -1;
+            events++;
+            if (channel->lost) return events;
+            continue;
+        }
         if (packet.kind == PROTOCOL_DATA) {
             if (packet.inline_bytes != PACKET_HAS_PAYLOAD || !bytes || bytes > TCP_PIECE_MAX) return -1;
             channel->in_begin += HEADER;
@@ -289,7 +375,7 @@ static int take_packets(struct tcp_channel *channel)
                   : packet.inline_bytes > PACKET_INLINE_MAX)
             return -1;
         if (channel->in_end - channel->in_begin < HEADER + bytes) {
-            if (packet.kind != PROTOCOL_EAGER || !begin_eager(channel, &packet, bytes)) {
+            if (!begin(channel, &packet, bytes)) {
                 channel->missing = HEADER + bytes - (channel->in_end - channel->in_begin);
                 break;
             }
@@ -322,7 +408,7 @@ static int take_packets(struct tcp_channel *channel)
 static void acknowledge(struct tcp_channel *channel)
 {
     bool due = channel->untold >= TCP_ACKNOWLEDGE_PACKETS || channel->come - channel->told >= TCP_ACKNOWLEDGE;
-    if (unlikely(due) && channel->meet.state == MEET_OPEN && !channel->lost) tcp_say(channel, TCP_ACK, 0);
+    if (unlikely(due) && !channel->is_long && channel->meet.state == MEET_OPEN && !channel->lost) tcp_say(channel, TCP_ACK, 0);
 }
 
 /* Of a channel that was idle, once there is something. */
@@ -357,6 +443,7 @@ static int receive_some(struct tcp_channel *channel)
     channel->in_end += (size_t)got - direct;
     count_used(channel);
     if (channel->to && !channel->left) landed(channel);
+    if (unlikely(channel->lost)) return 1;
     int events = take_packets(channel);
     if (events < 0) tcp_lost(channel, "what it sends makes no sense");
     else if (channel->heard_bye && channel->fd >= 0) tcp_watch(channel); /* nothing more comes */

@@ -16,6 +16,8 @@
  * connection is busy with other data, sooner, as nothing then hides the last copy. */
 #define EAGER_LIMIT TCP_EAGER_MAX
 #define EAGER_LIMIT_BUSY ((size_t)131072)
+/* Goes with the request of a larger message: takes longer than the answer. */
+#define FIRST_BYTES TCP_PAYLOAD_MAX
 /* Polls that find nothing between two looks at all sockets: one that something came from lately is asked each time. */
 #define LOOK_EVERY 8
 /* So many looks at a lane that find nothing, and it is looked at like all others. */
@@ -218,6 +220,7 @@ void tcp_stop(struct pml *pml)
         base_free(AREA_TCP, channel->card);
         base_free(AREA_TCP, channel->in);
         keep_release(&channel->keep);
+        if (channel->message) pml_message_put(pml, channel->message);
         base_free(AREA_TCP, channel);
     }
     if (tcp->oob) oob_destroy(tcp->oob);
@@ -278,6 +281,7 @@ static int connect_to(struct pml *pml, struct pml_connection *connection)
     tcp->first = channel;
     connection->channel = channel;
     connection->payload_max = TCP_PAYLOAD_MAX;
+    connection->lend_above = TCP_EAGER_MAX;
     connection->stream_piece = TCP_PIECE_MAX;
     connection->route.eager_limit = limit < TCP_EAGER_MAX ? limit : TCP_EAGER_MAX;
     connection->route.can_write = true; /* over lanes */
@@ -296,8 +300,10 @@ static void disconnect(struct pml *pml, struct pml_connection *connection)
 static void choose(struct pml_connection *connection, size_t bytes)
 {
     const struct keep *keep = &((const struct tcp_channel *)connection->channel)->keep;
-    (void)bytes;
-    connection->route.eager_limit = keep->end - keep->acked > EAGER_LIMIT_BUSY ? EAGER_LIMIT_BUSY : EAGER_LIMIT;
+    bool busy = keep->end - keep->acked > EAGER_LIMIT_BUSY;
+    connection->route.eager_limit = busy ? EAGER_LIMIT_BUSY : EAGER_LIMIT;
+    if (bytes > EAGER_LIMIT && !busy && lanes_idle(connection) && !connection->requested) connection->route.eager_limit = TCP_LONG_MAX;
+    connection->route.first = busy ? 0 : FIRST_BYTES;
 }
 
 static bool eager(struct pml_connection *connection, uint64_t context, int source, int tag, const void *data,
@@ -306,6 +312,11 @@ static bool eager(struct pml_connection *connection, uint64_t context, int sourc
     const struct pml_packet packet = {.kind = PROTOCOL_EAGER, .context = context, .source = source, .tag = tag};
     const struct pml_payload payload = {.first = data, .first_bytes = bytes};
     return tcp_send(connection->channel, &packet, &payload);
+}
+
+static bool lend(struct pml_connection *connection, const struct pml_packet *packet, struct pml_request *send)
+{
+    return tcp_lend(connection->channel, packet, send);
 }
 
 static bool post(struct pml_connection *connection, const struct pml_packet *packet, const struct pml_payload *payload)
@@ -438,6 +449,7 @@ static int look_at_all(struct tcp *tcp)
 static int look_at_hot(struct tcp *tcp)
 {
     int events = tcp->hot ? tcp_receive(tcp->hot) : 0;
+    if (tcp->pending && tcp->hot && tcp->hot->pending && tcp->hot->meet.state == MEET_OPEN) tcp_flush(tcp->hot);
     if (events && tcp->hot && ++tcp->hot_finds % ALONE_AFTER == 0 && !tcp->alone) watch_not(tcp, tcp->hot);
     if (tcp->hot_in) {
         int found = tcp_in_look(tcp->hot_in, false);
@@ -479,6 +491,7 @@ const struct transport transport_tcp = {
     .disconnect = disconnect,
     .choose = choose,
     .eager = eager,
+    .lend = lend,
     .post = post,
     .post_many = post_many,
     .probe = probe,
@@ -486,7 +499,7 @@ const struct transport transport_tcp = {
     .write = write_to,
     .fail = fail,
     .tell = tell,
-    .in_flight = KEEP_MAX + TCP_IN_BYTES, /* not acknowledged; acknowledged, and not looked at */
+    .in_flight = KEEP_MAX + KEEP_LENT_MAX + TCP_IN_BYTES, /* not acknowledged; acknowledged, and not looked at */
     .poll = poll_all,
     .hold = tcp_hold,
 };

@@ -21,6 +21,7 @@
 #define TCP_CARD_TEXT 4096
 #define TCP_PAYLOAD_MAX ((size_t)65536) /* of a packet, which is taken whole */
 #define TCP_EAGER_MAX ((size_t)262144)  /* of an eager message, which is where its receive does not wait for it */
+#define TCP_LONG_MAX KEEP_LENT_MAX      /* of a long eager message: it is lent, not kept, and acknowledged as soon as it is there */
 #define TCP_PIECE_MAX ((size_t)262144)  /* of a stream: goes into the receive's buffer as it comes */
 #define TCP_IN_BYTES (2 * sizeof(struct pml_packet) + TCP_EAGER_MAX)
 /* So much has come, and the other direction has not told of it: bytes, and packets, which keep the peer's memory small. */
@@ -37,9 +38,11 @@ enum tcp_own {
     TCP_REST_NO
 };
 
-/* The lowest bits of `pass` tell how much payload follows, the others what has come (keep_code). */
+/* The lowest bits of `pass` tell how much payload follows, the others what has come (keep_code). All ones: a long message, whose length
+ * is in its first word. */
 #define TCP_FOLLOWS_BITS 19
-_Static_assert(TCP_PIECE_MAX < 1U << TCP_FOLLOWS_BITS && TCP_EAGER_MAX < 1U << TCP_FOLLOWS_BITS && TCP_FOLLOWS_BITS + KEEP_CODE_BITS == 32, "both fit");
+#define TCP_FOLLOWS_LONG ((1U << TCP_FOLLOWS_BITS) - 1)
+_Static_assert(TCP_PIECE_MAX < TCP_FOLLOWS_LONG && TCP_EAGER_MAX < TCP_FOLLOWS_LONG && TCP_FOLLOWS_BITS + KEEP_CODE_BITS == 32, "both fit");
 
 /* The first on a socket, from both sides. */
 struct tcp_greeting {
@@ -90,7 +93,11 @@ struct tcp_channel {
     char *to; /* where `left` more bytes of a stream or an eager message go */
     size_t left;
     struct pml_request *receive; /* complete when they are there; null: more pieces follow */
+    struct ncclx_message *message; /* or they are of this one, which no receive waited for */
+    struct pml_packet envelope;    /* of which this is the envelope */
+    bool is_long;                  /* they are of a long message */
     struct keep keep;            /* what was sent */
+    struct pml_request *lender;  /* the send that lent it a message; null: none */
     uint64_t come, told;         /* bytes from the peer, and so many as it knows */
     unsigned untold;             /* packets among these */
     bool pending;                /* something waits for room in the socket, or for a socket */
@@ -197,6 +204,8 @@ int tcp_receive(struct tcp_channel *channel);
 /* What did not fit before. True: all is out. */
 bool tcp_flush(struct tcp_channel *channel);
 bool tcp_send(struct tcp_channel *channel, const struct pml_packet *packet, const struct pml_payload *payload);
+/* A long eager message: pml_send_landed tells when it is there. False: it may not go this way now. */
+bool tcp_lend(struct tcp_channel *channel, const struct pml_packet *packet, struct pml_request *send);
 /* The first ones of a list, as many as one call takes. Returns how many are on their way. */
 int tcp_send_many(struct tcp_channel *channel, const struct pml_post *first);
 /* For the connection itself, or HOLD and RESUME: goes out ahead of what waits for room. False: the connection has ended. */

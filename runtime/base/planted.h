@@ -19,6 +19,8 @@ enum planted_bug {
     BUG_ANNOUNCEMENT_NOT_USED_UP, /* an eager message leaves the announcement that its receive made */
     BUG_WITHDRAWN_UNSEEN,         /* a cancelled announcement is confirmed before it is taken back */
     BUG_FILLING_STAYS_PENDING,    /* a receive whose data follows can still be matched, and cancelled */
+    BUG_FIRST_OF_TRUNCATED,       /* what comes with a request is copied into a buffer that is too short for the message */
+    BUG_FIRST_NOT_COUNTED,        /* and is expected again */
     BUG_HELD_NOT_RELEASED,        /* bytes of unexpected messages are not given back */
     /* offers of work: pml/shm/offer */
     BUG_OFFER_ACCEPTED_LATE,  /* an offer is accepted that was withdrawn */
@@ -111,6 +113,7 @@ enum planted_bug {
     BUG_KEEP_NOTHING_AGAIN,      /* what was lost with a socket stays lost */
     BUG_KEEP_ACKNOWLEDGED_EARLY, /* a unit counts before the last of its bytes has come */
     BUG_KEEP_OLD_CODE,           /* what a packet that is sent again says of the other direction is taken to be new */
+    BUG_KEEP_RETURNED_EARLY,     /* what is lent is its owner's again once it is sent */
     BUG_KEEP_NO_FENCE,           /* (simulator) an old socket is read after it was told what has come */
     /* lanes: pml/dqplb */
     BUG_DQPLB_NO_MARKER,           /* a notice without markers on the lanes that carried plain writes */

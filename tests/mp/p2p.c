@@ -10,9 +10,10 @@
 
 static int rank, size;
 
-/* Around the sizes at which a message takes another way: inline, payload, rendezvous, shared copies. */
+/* Around the sizes at which a message takes another way: inline, payload, rendezvous, shared copies; over TCP lent, or begun with the
+ * request. */
 static const size_t sizes[] = {0,    1,    3,    39,    40,    41,    127,   1024,   4095,    4096,
-                               4097, 8191, 8193, 16385, 65535, 65536, 65537, 300001, MOST + 1};
+                               4097, 8191, 8193, 16385, 65535, 65536, 65537, 300001, 700001, MOST + 1, 3 * MOST + 5};
 #define SIZES (sizeof sizes / sizeof sizes[0])
 
 static unsigned char byte_of(int from, int to, size_t salt, size_t i)
@@ -212,7 +213,7 @@ static void backward_posts(void)
 static void cancelled(void)
 {
     int from = (rank + size - 1) % size, to = (rank + 1) % size;
-    for (size_t bytes = 8; bytes < 1000000; bytes *= 100) {
+    for (size_t bytes = 8; bytes < 10000000; bytes *= 100) {
         unsigned char *in = guarded(bytes), *out = filled(rank, to, 3, bytes);
         ncclx_request_t receive, send;
         ncclx_status_t status;
@@ -256,7 +257,7 @@ static void cancel_races(void)
 static void truncated(void)
 {
     int from = (rank + size - 1) % size, to = (rank + 1) % size;
-    static const size_t sent[] = {9, 41, 4000, 5000, 200000};
+    static const size_t sent[] = {9, 41, 4000, 5000, 200000, 700000, 3 * MOST};
     OK(ncclx_comm_set_errhandler(NCCLX_COMM_WORLD, NCCLX_ERRORS_RETURN));
     for (size_t i = 0; i < sizeof sent / sizeof sent[0]; i++) {
         for (int early = 0; early < 2; early++) {

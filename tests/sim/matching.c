@@ -50,14 +50,14 @@ struct envelope {
     enum protocol_kind kind;
     uint64_t send;
     unsigned number;
-    size_t bytes;
+    size_t bytes, first; /* of which so many are in data */
     unsigned char data[EAGER_LIMIT];
 };
 
 struct packet {
     enum protocol_kind kind;
     int from, tag;
-    uint64_t send, receive, address, count, bytes, offset;
+    uint64_t send, receive, address, count, bytes, first, offset;
     unsigned number;
     bool follows;
     unsigned char data[MAX_BYTES];
@@ -224,12 +224,12 @@ static void deliver(struct sim *sim, struct rank *rank, struct receive *receive,
     receive->from_number = packet->number;
     receive->bytes = packet->bytes;
     struct protocol_action action =
-        protocol_deliver(&receive->core, &rank->route[packet->from], packet->kind, packet->bytes);
+        protocol_deliver(&receive->core, &rank->route[packet->from], packet->kind, packet->bytes, packet->first);
     uint64_t name = 0;
     while (rank->receives[name] != receive) name++;
     if (action.control)
         transmit(rank, packet->from, (struct packet){.kind = action.control, .send = packet->send, .receive = name});
-    if (action.copy == COPY_EAGER) store(sim, rank, receive, 0, packet->data, packet->bytes);
+    if (action.copy == COPY_EAGER || action.copy == COPY_FIRST) store(sim, rank, receive, 0, packet->data, packet->first);
     if (action.complete) complete_receive(sim, rank, receive, action.error);
     if (action.copy != COPY_READ) return;
     struct read *read = sim_alloc(sim, sizeof *read);
@@ -257,7 +257,7 @@ static void release(struct world *world, struct rank *rank, size_t bytes)
 
 static size_t held_bytes(const struct envelope *envelope)
 {
-    return envelope->kind == PROTOCOL_EAGER ? envelope->bytes : 0;
+    return envelope->first;
 }
 
 static void message_arrived(struct sim *sim, struct rank *rank, const struct packet *packet)
@@ -279,7 +279,8 @@ static void message_arrived(struct sim *sim, struct rank *rank, const struct pac
         envelope->send = packet->send;
         envelope->number = packet->number;
         envelope->bytes = packet->bytes;
-        if (packet->kind == PROTOCOL_EAGER) memcpy(envelope->data, packet->data, packet->bytes);
+        envelope->first = packet->first;
+        memcpy(envelope->data, packet->data, packet->first);
         match_keep(&rank->space, &envelope->match, packet->from, packet->tag);
         oracle_keep(rank, envelope);
         if (protocol_flow_keep(&rank->flow, held_bytes(envelope))) hold(rank, packet->from);
@@ -344,7 +345,8 @@ static void lands(struct sim *sim, void *context, uint64_t from, uint64_t receiv
     if (protocol_grants(&into->core) < send->bytes)
         sim_fail(sim, "rank %d: a write that the receiver does not grant", (int)from);
     else
-        store(sim, &world->rank[send->to], into, 0, send->data, send->bytes);
+        store(sim, &world->rank[send->to], into, send->core.stream.moved, send->data + send->core.stream.moved,
+              send->bytes - send->core.stream.moved);
     complete_send(send);
     transmit(&world->rank[from], send->to, (struct packet){.kind = PROTOCOL_LANES, .receive = receive});
 }
@@ -458,12 +460,15 @@ static void start_send(struct sim *sim, struct rank *rank)
     switch (protocol_send_start(&rank->peer[send->to], &rank->route[send->to], send->tag, send->bytes, &used)) {
     case SEND_EAGER:
         packet.kind = PROTOCOL_EAGER;
+        packet.first = send->bytes;
         memcpy(packet.data, send->data, send->bytes);
         complete_send(send);
         break;
     case SEND_REQUEST:
         packet.kind = PROTOCOL_REQUEST;
-        protocol_requested(&send->core, send->bytes);
+        if (send->bytes && sim_chance(sim, 1, 2)) packet.first = sim_random(sim, send->bytes < EAGER_LIMIT ? send->bytes : EAGER_LIMIT);
+        memcpy(packet.data, send->data, packet.first);
+        protocol_requested(&send->core, send->bytes, packet.first);
         break;
     case SEND_FILL:
         packet.kind = PROTOCOL_FILLED;
@@ -503,7 +508,8 @@ static void deliver_kept(struct sim *sim, struct rank *rank, struct receive *rec
                             .tag = envelope->match.tag,
                             .send = envelope->send,
                             .number = envelope->number,
-                            .bytes = envelope->bytes};
+                            .bytes = envelope->bytes,
+                            .first = envelope->first};
     memcpy(packet.data, envelope->data, sizeof envelope->data);
     release(world_of(sim), rank, held_bytes(envelope));
     deliver(sim, rank, receive, &packet);
@@ -656,6 +662,8 @@ static const enum planted_bug bugs[] = {BUG_WILDCARD_ORDER,
                                         BUG_ANNOUNCEMENT_NOT_USED_UP,
                                         BUG_WITHDRAWN_UNSEEN,
                                         BUG_FILLING_STAYS_PENDING,
+                                        BUG_FIRST_OF_TRUNCATED,
+                                        BUG_FIRST_NOT_COUNTED,
                                         BUG_HELD_NOT_RELEASED,
                                         BUG_NONE};
 

@@ -42,6 +42,8 @@ struct side {
     struct meet meet;
     struct keep keep;
     struct link *own, *used; /* our attempt; what state KEPT and later are about */
+    unsigned char *lent;     /* data of the packet that is lent to the stream; null: none */
+    size_t lent_bytes;
     uint64_t come, told;     /* bytes of the peer's stream */
     bool broken;             /* a socket was lost, and none has taken its place yet */
     bool dead, lost;
@@ -121,19 +123,31 @@ static unsigned char byte_at(const struct side *side, uint32_t number, size_t at
     return (unsigned char)(number * 31 + at * 7 + side->meet.lower);
 }
 
+/* Who lent something has it back, and uses it for something else. */
+static void take_back(struct side *side)
+{
+    if (!side->lent || side->keep.lent) return;
+    memset(side->lent, 0xee, side->lent_bytes);
+    side->lent = NULL;
+}
+
 static void put(struct side *side, enum kind kind, uint32_t bytes, bool own)
 {
-    unsigned char data[BYTES_MAX];
+    unsigned char *data = sim_alloc(side->sim, BYTES_MAX);
+    bool lends = bytes && !side->lent && sim_chance(side->sim, 1, 3);
     struct header header = {.kind = kind,
                             .bytes = bytes,
                             .code = keep_code(side->come),
                             .number = (uint32_t)side->sent,
                             .name = side->meet.name,
                             .come = side->come};
-    if (!keep_grow(&side->keep, sizeof header + bytes, own ? KEEP_MAX : KEEP_MAX - KEEP_OWN)) abort();
+    if (!keep_grow(&side->keep, sizeof header + (lends ? 0 : bytes), own ? KEEP_MAX : KEEP_MAX - KEEP_OWN)) abort();
     for (size_t i = 0; i < bytes; i++) data[i] = byte_at(side, header.number, i);
     keep_add(&side->keep, &header, sizeof header);
-    keep_add(&side->keep, data, bytes);
+    if (lends) keep_lend(&side->keep, data, bytes);
+    else keep_add(&side->keep, data, bytes);
+    if (lends) side->lent = data;
+    if (lends) side->lent_bytes = bytes;
     side->told = side->come;
 }
 
@@ -182,6 +196,7 @@ static void packet(struct side *side, const struct header *header, const unsigne
     struct sim *sim = side->sim;
     if (!keep_acknowledge_code(&side->keep, header->code)) sim_fail(sim, "what was never sent is acknowledged");
     if (header->kind == KIND_ACK && !keep_acknowledge(&side->keep, header->come)) sim_fail(sim, "acknowledged before it was sent");
+    take_back(side);
     if (header->kind != KIND_DATA) {
         if (header->kind != KIND_ACK) answered(side, header);
         return;
@@ -351,6 +366,7 @@ static void arrives(struct sim *sim, void *context, const void *data, size_t byt
     } else if (message.word == WORD_GREETING) {
         if (side->used != link || meet_greeted(&side->meet, message.attempts) != MEET_USE) return;
         if (!keep_resume(&side->keep, message.come)) sim_fail(sim, "what has come does not fit what was sent");
+        take_back(side);
         side->own = NULL;
         side->broken = false;
         work(side);
@@ -455,6 +471,7 @@ static const enum planted_bug bugs[] = {BUG_MEET_BOTH_KEPT,
                                         BUG_KEEP_NOTHING_AGAIN,
                                         BUG_KEEP_ACKNOWLEDGED_EARLY,
                                         BUG_KEEP_OLD_CODE,
+                                        BUG_KEEP_RETURNED_EARLY,
                                         BUG_KEEP_NO_FENCE,
                                         BUG_NONE};
 

@@ -110,8 +110,8 @@ static void messages_in_pieces(void **state)
     for (size_t i = 0; i < SIZES; i++) {
         struct protocol_send send;
         struct protocol_receive receive = {.capacity = sizes[i]};
-        protocol_requested(&send, sizes[i]);
-        struct protocol_action action = protocol_deliver(&receive, &route, PROTOCOL_REQUEST, sizes[i]);
+        protocol_requested(&send, sizes[i], 0);
+        struct protocol_action action = protocol_deliver(&receive, &route, PROTOCOL_REQUEST, sizes[i], 0);
         assert_true(action.control == PROTOCOL_CLEAR && !action.error && !action.complete);
         assert_int_equal(protocol_grants(&receive), sizes[i]);
         assert_true(protocol_cleared(&send, 1));
@@ -140,7 +140,7 @@ static void lengths_against_buffers(void **state)
         assert_int_equal(protocol_send_start(&peer, &route, 0, sizes[i], &used), SEND_FILL);
         struct protocol_receive receive = {.capacity = (uint32_t)sizes[i]}; /* what is left of the length in 32 bits */
         bool fits = sizes[i] == (uint32_t)sizes[i];
-        assert_int_equal(protocol_deliver(&receive, &route, PROTOCOL_REQUEST, sizes[i]).error, fits ? NCCLX_SUCCESS : NCCLX_ERR_TRUNCATE);
+        assert_int_equal(protocol_deliver(&receive, &route, PROTOCOL_REQUEST, sizes[i], 0).error, fits ? NCCLX_SUCCESS : NCCLX_ERR_TRUNCATE);
     }
 }
 

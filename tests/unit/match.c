@@ -227,17 +227,17 @@ static void hostile_answers_are_refused(void **state)
     (void)state;
     struct protocol_send send;
     struct protocol_receive receive = {.capacity = 100};
-    protocol_requested(&send, 50);
+    protocol_requested(&send, 50, 0);
     assert_true(protocol_cleared(&send, 1));
     assert_false(protocol_cleared(&send, 1));
     assert_false(protocol_finished(&send));
-    protocol_requested(&send, 0);
+    protocol_requested(&send, 0, 0);
     assert_false(protocol_cleared(&send, 1));
     assert_true(protocol_finished(&send));
     assert_false(protocol_finished(&send));
     struct protocol_route blind = {.eager_limit = 10};
     assert_int_equal(protocol_data(&receive, 0, 10).error, NCCLX_ERR_TRANSPORT); /* nobody asked */
-    assert_int_equal(protocol_deliver(&receive, &blind, PROTOCOL_REQUEST, 60).control, PROTOCOL_CLEAR);
+    assert_int_equal(protocol_deliver(&receive, &blind, PROTOCOL_REQUEST, 60, 0).control, PROTOCOL_CLEAR);
     assert_int_equal(protocol_data(&receive, 1, 10).error, NCCLX_ERR_TRANSPORT);
     assert_int_equal(protocol_data(&receive, 0, 61).error, NCCLX_ERR_TRANSPORT);
     assert_int_equal(protocol_data(&receive, 0, SIZE_MAX).error, NCCLX_ERR_TRANSPORT);
@@ -248,10 +248,36 @@ static void hostile_answers_are_refused(void **state)
     assert_int_equal(protocol_filled(&peer[1], &receive, 1, 1, 5, false).error, NCCLX_ERR_TRANSPORT); /* not announced */
     assert_int_equal(protocol_landed(&receive).error, NCCLX_ERR_TRANSPORT);
     assert_int_equal(protocol_grants(&receive), 0);
-    assert_int_equal(protocol_deliver(&receive, &blind, PROTOCOL_REQUEST, 60).control, PROTOCOL_CLEAR);
+    assert_int_equal(protocol_deliver(&receive, &blind, PROTOCOL_REQUEST, 60, 0).control, PROTOCOL_CLEAR);
     assert_int_equal(protocol_grants(&receive), 60);
     assert_true(protocol_landed(&receive).complete);
     assert_int_equal(protocol_landed(&receive).error, NCCLX_ERR_TRANSPORT);
+}
+
+static void requests_bring_the_first_bytes(void **state)
+{
+    (void)state;
+    struct protocol_send send;
+    struct protocol_receive receive = {.capacity = 100};
+    struct protocol_route blind = {.eager_limit = 10}, sees = {.eager_limit = 10, .can_read = true};
+    struct protocol_action action = protocol_deliver(&receive, &blind, PROTOCOL_REQUEST, 60, 20);
+    assert_true(action.control == PROTOCOL_CLEAR && action.copy == COPY_FIRST && !action.complete);
+    assert_int_equal(protocol_grants(&receive), 60);
+    assert_int_equal(protocol_data(&receive, 0, 20).error, NCCLX_ERR_TRANSPORT); /* again */
+    assert_int_equal(protocol_data(&receive, 20, 41).error, NCCLX_ERR_TRANSPORT);
+    assert_false(protocol_data(&receive, 20, 30).complete);
+    assert_int_equal(protocol_landed(&receive).error, NCCLX_ERR_TRANSPORT); /* one way or the other */
+    assert_true(protocol_data(&receive, 50, 10).complete);
+    (void)protocol_deliver(&receive, &blind, PROTOCOL_REQUEST, 60, 20);
+    assert_true(protocol_landed(&receive).complete);
+    assert_int_equal(protocol_deliver(&receive, &sees, PROTOCOL_REQUEST, 60, 20).copy, COPY_READ);
+    action = protocol_deliver(&receive, &blind, PROTOCOL_REQUEST, 101, 20);
+    assert_true(action.control == PROTOCOL_FINISHED && action.copy == COPY_NOTHING && action.error == NCCLX_ERR_TRUNCATE);
+    protocol_requested(&send, 60, 20);
+    assert_true(protocol_cleared(&send, 1));
+    assert_int_equal(send.stream.moved, 20);
+    assert_int_equal(protocol_stream_next(&send, 1000), 40);
+    assert_int_equal(send.state, STATE_DONE);
 }
 
 static void flow_is_bounded_both_ways(void **state)
@@ -277,6 +303,7 @@ int main(void)
         cmocka_unit_test_setup(uncounted_messages_void_announcements, reset),
         cmocka_unit_test_setup(announcements_are_used_in_every_way, reset),
         cmocka_unit_test_setup(hostile_answers_are_refused, reset),
+        cmocka_unit_test_setup(requests_bring_the_first_bytes, reset),
         cmocka_unit_test_setup(flow_is_bounded_both_ways, reset),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

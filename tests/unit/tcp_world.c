@@ -60,6 +60,7 @@ static struct pml_connection *make_connection(struct pml *pml, int rank, struct 
                                           .stream_piece = TCP_PIECE_MAX,
                                           .announce_threshold = 1,
                                           .choose_above = SIZE_MAX,
+                                          .lend_above = SIZE_MAX,
                                           .probed = true,
                                           .route = {.eager_limit = 64, .can_write = true}};
     transport = tcp_lane_transport;
