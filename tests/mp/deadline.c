@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define WORLD NCCLX_COMM_WORLD
-#define LARGE 1000000
+#define LARGE 3000000 /* more than any transport sends at once */
 #define LATE(call) FAILS(call, NCCLX_ERR_TIMEOUT)
 #define SET_UP "100" /* seconds */
 
