@@ -568,6 +568,7 @@ static void hostile(struct rank *rank)
 struct breach {
     struct window_header header;
     size_t bytes, header_bytes; /* of data; less than a header */
+    int source;                 /* another rank than 1 */
 };
 #define SUM 1 /* NCCLX_SUM, in a byte */
 #define FROM(sender, number, size, ...) {.header = {.window = 64, .sequence = number, .rank = sender, .version = WINDOW_VERSION, __VA_ARGS__}, .bytes = size}
@@ -604,8 +605,9 @@ static const struct breach breaches[] = {
     SAYS(0, .kind = WINDOW_ACK),
     SAYS(8, .kind = WINDOW_DATA, .bytes = 8),
     SAYS(0, .kind = WINDOW_LOCKED),
-    SAYS(0, .kind = WINDOW_GONE),
     SAYS(0, .kind = 77),
+    /* Whom rank 0 has asked nothing; rank 1 is its neighbour, which it has tried. */
+    {.header = {.window = 64, .rank = -1, .kind = WINDOW_GONE, .version = WINDOW_VERSION}, .source = 2},
 };
 static const struct pml_signal bad_signals[] = {
     {.window = 64, .rank = 2, .op = NCCLX_SIGNAL_ADD},
@@ -624,7 +626,7 @@ static void blames(struct rank *rank)
     for (size_t i = 0; i < sizeof breaches / sizeof breaches[0] && rank->comm.rank == 0; i++) {
         const struct breach *breach = &breaches[i];
         pml_standin.breaches = 0;
-        osc_message_arrived(&rank->rt, 1, &breach->header, breach->header_bytes ? breach->header_bytes : sizeof breach->header, data,
+        osc_message_arrived(&rank->rt, breach->source ? breach->source : 1, &breach->header, breach->header_bytes ? breach->header_bytes : sizeof breach->header, data,
                             breach->bytes, rank->rt.osc);
         EXPECT(pml_standin.breaches == 1);
     }
