@@ -14,7 +14,7 @@
 
 #define WORLD NCCLX_COMM_WORLD
 #define SMALL ((size_t)8)
-#define LARGE ((size_t)1 << 20) /* more than an eager message: zero-copy, or over lanes */
+#define LARGE ((size_t)4 << 20) /* more than goes at once on any way: zero-copy, or over lanes */
 /* What was opened with a message may still be opening when that is there: figures that stay the same so long are final. */
 #define QUIET_NS UINT64_C(200000000)
 #define QUIET_MOST_NS UINT64_C(2000000000)

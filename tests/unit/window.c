@@ -659,7 +659,6 @@ static void answers_for_what_is_gone(struct rank *rank)
         EXPECT(osc_put(win, word, sizeof word, 2, 0) == NCCLX_SUCCESS);
         EXPECT(osc_flush(win, 2) == NCCLX_SUCCESS);
     }
-    while (rank->comm.rank == 1 && poll_messages(rank) == 0) continue;
     meet(&rank->comm);
     if (rank->comm.rank == 1) osc_window_add(rank->rt.osc, window);
     meet(&rank->comm); /* osc_finalize ends it */
