@@ -32,6 +32,7 @@ struct lane_write {
     const char *from; /* stays as it is until the completion */
     uint64_t to, key; /* address in the target's memory, and what allows to write there */
     size_t bytes;
+    bool copied; /* out of `from` at once: the transport may know a way without, which is not always the faster one */
     bool has_immediate;
     uint32_t immediate;
 };
@@ -43,6 +44,7 @@ struct lane_transport {
     unsigned depth; /* entries that a lane takes */
     size_t largest; /* bytes of a write */
     bool reads;     /* a completion is not placement yet: a read that has come back is */
+    bool (*spares)(const struct pml_connection *connection); /* whether lanes that are open know a way without a copy */
     unsigned (*most)(const struct pml_connection *connection); /* lanes to a peer, of what all peers share; at least 1 */
     unsigned (*port)(const struct pml_connection *connection); /* enum lane_port */
 

@@ -42,6 +42,7 @@ pml_sources = \
 	pml/lanes/ranges.c \
 	pml/lanes/rest.c \
 	pml/lanes/target.c \
+	pml/lanes/ways.c pml/lanes/ways.h \
 	pml/shm/bell.c \
 	pml/shm/cma.c pml/shm/cma.h \
 	pml/shm/help.c pml/shm/help.h \

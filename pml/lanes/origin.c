@@ -220,6 +220,7 @@ struct lanes_put *lanes_put_get(struct pml *pml)
     put->request = NULL;
     put->order = NULL;
     put->slot = 0;
+    put->copied = false;
     return put;
 }
 
@@ -231,6 +232,7 @@ static void put_ended(struct lanes *lanes, struct lanes_put *put, int code)
     unsigned slot = put->slot;
     lanes->origin->under_way--;
     pml->lanes->under_way--;
+    if (lanes->origin->ways.timed == put && !code) ways_end(&lanes->origin->ways, put, base_clock_ns());
     put->next = pml->lanes->free_puts;
     pml->lanes->free_puts = put;
     if (request) pml_send_landed(request, code);
@@ -238,11 +240,31 @@ static void put_ended(struct lanes *lanes, struct lanes_put *put, int code)
     if (slot) lanes_copy_placed(lanes, slot - 1);
 }
 
+static bool all_open(const struct lanes_origin *origin)
+{
+    return (unsigned)__builtin_popcountll(origin->sender.up) == origin->sender.terms.lanes;
+}
+
+/* Where nothing else is under way, one of several ways may be faster than the usual one. */
+static void choose_way(struct lanes *lanes, struct lanes_put *put)
+{
+    struct lanes_origin *origin = lanes->origin;
+    if (origin->under_way || put->core.bytes < WAYS_LEAST || put->slot || !all_open(origin)) {
+        ways_disturb(&origin->ways);
+        return;
+    }
+    bool spares = lanes->transport->spares && lanes->transport->spares(lanes->connection);
+    enum lanes_way way = ways_begin(&origin->ways, put, put->core.bytes, spares, base_clock_ns());
+    put->copied = way == WAY_COPIED;
+    if (way != WAY_SPREAD) put->core.limits.lanes = 1;
+}
+
 void lanes_submit(struct lanes *lanes, struct dqplb_order *order, struct lanes_put *put)
 {
     struct lanes_origin *origin = lanes->origin;
     unsigned wanted = put->core.bytes > FAST_BYTES ? origin->sender.terms.lanes : put->core.bytes ? 1 : 0;
     if (wanted > origin->wanted) origin->wanted = wanted;
+    choose_way(lanes, put);
     origin->under_way++;
     lanes->connection->pml->lanes->under_way++;
     dqplb_put(&origin->sender, order, &put->core);
@@ -283,6 +305,7 @@ static void act(struct lanes *lanes, const struct dqplb_action *action)
                                      .to = action->to,
                                      .key = action->key,
                                      .bytes = action->bytes,
+                                     .copied = put && put->copied,
                                      .has_immediate = action->has_immediate,
                                      .immediate = action->immediate};
     switch (action->kind) {

@@ -3,6 +3,7 @@
 #define PML_LANES_PRIVATE_H
 
 #include "pml/lanes/lanes.h"
+#include "pml/lanes/ways.h"
 
 #include <string.h>
 
@@ -14,6 +15,7 @@ struct lanes_put {
     struct pml_request *request; /* a send's */
     struct pml_order *order;     /* or a window's; neither: the answer to a get, or a chunk */
     unsigned slot;               /* of a chunk, + 1; else 0 */
+    bool copied;                 /* its writes are (lane.h) */
 };
 
 struct lanes_flush {
@@ -88,6 +90,7 @@ struct lanes_origin {
     uint32_t orders;             /* ids given out */
     uint64_t under_way;          /* puts and flushes */
     bool agreed, driving, again;
+    struct lanes_ways ways;
     struct {
         uint8_t door;
         uint8_t failures; /* since something was completed on it */

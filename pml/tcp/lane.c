@@ -66,6 +66,13 @@ static unsigned port(const struct pml_connection *connection)
     return here ? LANE_PORT_LOOPBACK : LANE_PORT_FIRST;
 }
 
+static bool spares(const struct pml_connection *connection)
+{
+    const struct tcp_channel *channel = connection->channel;
+    const struct tcp_out *lane = channel->lanes ? channel->lanes->out[0] : NULL;
+    return lane && lane->by_pages && !connection->pml->tcp->pipes.useless;
+}
+
 static void want(struct pml_connection *connection)
 {
     tcp_open(connection->channel);
@@ -74,6 +81,7 @@ static void want(struct pml_connection *connection)
 const struct lane_transport tcp_lane_transport = {
     .depth = TCP_LANE_DEPTH,
     .largest = (size_t)1 << 30,
+    .spares = spares,
     .most = most,
     .port = port,
     .want = want,

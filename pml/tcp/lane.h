@@ -31,6 +31,7 @@ struct tcp_ack {
 struct tcp_entry {
     struct tcp_frame frame;
     const char *from;
+    bool copied;
 };
 
 /* At the origin. */

@@ -134,7 +134,8 @@ void tcp_out_write(struct pml_connection *connection, unsigned index, const stru
                                      .immediate = write->immediate,
                                      .to = write->to,
                                      .key = write->key},
-                           .from = write->from};
+                           .from = write->from,
+                           .copied = write->copied};
     channel->to_ring |= UINT64_C(1) << index;
 }
 
@@ -156,7 +157,7 @@ static size_t gather(const struct tcp_out *lane, struct iovec *piece)
     size_t pieces = 0, skip = lane->sent;
     for (uint32_t i = lane->head; i != lane->tail && i - lane->head < GATHER; i++) {
         const struct tcp_entry *entry = &lane->ring[i % TCP_LANE_DEPTH];
-        if (i != lane->head && lane->by_pages && entry->frame.bytes >= TCP_PIPE_LEAST) break;
+        if (i != lane->head && lane->by_pages && !entry->copied && entry->frame.bytes >= TCP_PIPE_LEAST) break;
         pieces += add_piece(&piece[pieces], &entry->frame, sizeof entry->frame, &skip);
         pieces += add_piece(&piece[pieces], entry->from, entry->frame.bytes, &skip);
     }
@@ -170,7 +171,7 @@ static bool fill_pipe(struct tcp_out *lane)
     const struct tcp_entry *entry = &lane->ring[lane->head % TCP_LANE_DEPTH];
     size_t header = lane->sent < sizeof entry->frame ? sizeof entry->frame - lane->sent : 0;
     size_t from = header ? 0 : lane->sent - sizeof entry->frame, bytes = entry->frame.bytes - from;
-    if (!lane->by_pages || bytes < TCP_PIPE_LEAST) return false;
+    if (!lane->by_pages || entry->copied || bytes < TCP_PIPE_LEAST) return false;
     if (bytes > TCP_PIPE_MOST + TCP_PIPE_LEAST) bytes = TCP_PIPE_MOST;
     if (!lane->pipe) lane->pipe = tcp_pipe_take(pipes);
     if (!lane->pipe) return false;

@@ -15,6 +15,11 @@ tests_unit_pace_SOURCES = tests/unit/pace.c
 tests_unit_pace_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_pace_LDADD = $(UNIT_LIBS)
 
+unit_tests += tests/unit/ways
+tests_unit_ways_SOURCES = tests/unit/ways.c
+tests_unit_ways_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_ways_LDADD = $(UNIT_LIBS)
+
 unit_tests += tests/unit/handles
 tests_unit_handles_SOURCES = tests/unit/handles.c
 tests_unit_handles_CFLAGS = $(UNIT_CFLAGS)
@@ -128,6 +133,11 @@ unit_tests += tests/unit/tcp_room
 tests_unit_tcp_room_SOURCES = tests/unit/tcp_room.c $(TCP_WORLD)
 tests_unit_tcp_room_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_tcp_room_LDADD = $(UNIT_LIBS)
+
+unit_tests += tests/unit/tcp_long
+tests_unit_tcp_long_SOURCES = tests/unit/tcp_long.c $(TCP_WORLD)
+tests_unit_tcp_long_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_tcp_long_LDADD = $(UNIT_LIBS)
 
 unit_tests += tests/unit/tcp_watch
 tests_unit_tcp_watch_SOURCES = tests/unit/tcp_watch.c $(TCP_WORLD)

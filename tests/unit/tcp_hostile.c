@@ -207,6 +207,16 @@ static void in_nobody_s_name(void) { PACKET(.kind = PROTOCOL_EAGER, .context = C
 static void in_a_negative_name(void) { PACKET(.kind = PROTOCOL_REQUEST, .context = CONTEXT, .source = INT32_MIN, .tag = 1, .inline_bytes = 24); }
 static void announces_as_another(void) { PACKET(.kind = PROTOCOL_ANNOUNCE, .context = CONTEXT, .source = 2, .tag = 1, .inline_bytes = 32); }
 static void eager_too_long(void) { packet_of(1, &(struct pml_packet){.kind = PROTOCOL_EAGER, .context = CONTEXT, .source = 1, .tag = 9}, TCP_EAGER_MAX + 1, 0); }
+static void lent(uint8_t kind, uint64_t bytes)
+{
+    packet_of(1, &(struct pml_packet){.kind = kind, .context = CONTEXT, .source = 1, .tag = 9, .u.word = {bytes, TCP_LONG_MAX}}, TCP_FOLLOWS_LONG, 0);
+}
+static void long_too_long(void) { lent(PROTOCOL_EAGER, TCP_LONG_MAX + 1); }
+static void long_too_short(void) { lent(PROTOCOL_EAGER, TCP_EAGER_MAX); }
+static void long_of_another_kind(void) { lent(PROTOCOL_REQUEST, TCP_LONG_MAX); }
+static void long_in_another_s_name(void) { packet_of(1, &(struct pml_packet){.kind = PROTOCOL_EAGER, .context = CONTEXT, .source = 2, .tag = 9, .u.word = {TCP_LONG_MAX}}, TCP_FOLLOWS_LONG, 0); }
+static void request_with_all(void) { PACKET_WITH(64, .kind = PROTOCOL_REQUEST, .context = CONTEXT, .source = 1, .tag = 9, .u.word = {1, 64}); }
+static void request_with_more(void) { PACKET_WITH(64, .kind = PROTOCOL_REQUEST, .context = CONTEXT, .source = 1, .tag = 9, .u.word = {1, 8}); }
 static void active_too_long(void) { packet_of(1, &(struct pml_packet){.kind = PROTOCOL_ACTIVE}, TCP_PAYLOAD_MAX + 1, 0); }
 static void piece_too_long(void) { fill(BYTES, true); packet_of(1, &(struct pml_packet){.kind = PROTOCOL_DATA, .context = name_of(receive[1])}, TCP_PIECE_MAX + 1, 0); }
 static void inline_too_long(void) { PACKET(.kind = PROTOCOL_EAGER, .context = CONTEXT, .source = 1, .tag = 9, .inline_bytes = PACKET_INLINE_MAX + 1); }
@@ -337,7 +347,9 @@ static const struct attack attacks[] = {
     ATTACK(data_of_another, "no receive waits for"), ATTACK(data_elsewhere, "no receive waits for"),
     ATTACK(data_too_long, "no receive waits for"), ATTACK(data_of_nothing, SENSE),
     ATTACK(in_another_s_name, "name of another"), ATTACK(in_nobody_s_name, "name of another"), ATTACK(in_a_negative_name, "name of another"),
-    ATTACK(announces_as_another, "name of another"), ATTACK(eager_too_long, SENSE), ATTACK(active_too_long, SENSE), ATTACK(piece_too_long, SENSE),
+    ATTACK(announces_as_another, "name of another"), ATTACK(eager_too_long, SENSE), ATTACK(long_too_long, SENSE),
+    ATTACK(long_too_short, SENSE), ATTACK(long_of_another_kind, SENSE), ATTACK(long_in_another_s_name, "name of another"),
+    ATTACK(request_with_all, "sent with the question"), ATTACK(request_with_more, "sent with the question"), ATTACK(active_too_long, SENSE), ATTACK(piece_too_long, SENSE),
     ATTACK(inline_too_long, SENSE), ATTACK(payload_of_nothing, SENSE), ATTACK(finishes_unknown, "it ended a send"),
     ATTACK(finishes_another_s, "it ended a send"), ATTACK(finishes_a_receive, "it ended a send"), ATTACK(clears_another_s, "it cleared a send"),
     ATTACK(clears_twice, "it cleared a send"), ATTACK(active_unknown, "active message"), ATTACK(active_without_header, "active message"),
