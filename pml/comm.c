@@ -53,7 +53,8 @@ static void space_release(struct pml_space_state *space)
         struct ncclx_message *message =
             (struct ncclx_message *)((char *)space->match.envelopes.next - offsetof(struct ncclx_message, match.all));
         match_take(&message->match);
-        if (message->kind == PROTOCOL_REQUEST) pml_send_simple(message->connection, PROTOCOL_FINISHED, message->send);
+        if (message->kind == PROTOCOL_REQUEST)
+            pml_post_control(message->connection, &(struct pml_packet){.kind = PROTOCOL_FINISHED, .context = message->send});
         pml_hold_release(message->connection, message->kind, message->first);
         pml_message_put(pml, message);
     }

@@ -317,8 +317,6 @@ void pml_receive_end(struct match_receive *receive);
 void pml_hold_release(struct pml_connection *connection, enum protocol_kind kind, size_t bytes);
 void pml_held_deliver(struct pml *pml, struct pml_comm *comm);
 void pml_held_release(struct pml *pml);
-void pml_send_simple(struct pml_connection *connection, enum protocol_kind kind, uint64_t context);
-void pml_answer_simple(struct pml_connection *connection, enum protocol_kind kind, uint64_t context);
 
 /* await.c: peers of this transport that a pending receive names. */
 void pml_await(const struct pml *pml, const struct transport *transport,

@@ -13,25 +13,13 @@ void pml_breach(struct pml_connection *connection, const char *what)
     if (transport->fail) transport->fail(connection, what);
 }
 
-void pml_send_simple(struct pml_connection *connection, enum protocol_kind kind, uint64_t context)
-{
-    struct pml_packet packet = {.kind = (uint8_t)kind, .context = context};
-    pml_post_control(connection, &packet);
-}
-
-void pml_answer_simple(struct pml_connection *connection, enum protocol_kind kind, uint64_t context)
-{
-    struct pml_packet packet = {.kind = (uint8_t)kind, .context = context};
-    pml_answer(connection, &packet);
-}
-
 /* ---- Flow ------------------------------------------------------------------------------------------------------- */
 
 /* Ahead of what waits for room, where that is possible: or it would come too late. */
 static bool tell(struct pml_connection *connection, enum protocol_kind kind)
 {
     if (connection->transport->tell) return connection->transport->tell(connection, kind);
-    pml_send_simple(connection, kind, 0);
+    pml_post_control(connection, &(struct pml_packet){.kind = (uint8_t)kind});
     return true;
 }
 
@@ -118,7 +106,8 @@ static void unknown_context(struct pml *pml, struct pml_connection *connection, 
     if (pml_was_detached(pml, packet->context)) {
         base_log(AREA_PML, LOG_DEBUG, "late message from rank %d for a freed communicator is dropped",
                  connection->rank);
-        if (packet->kind == PROTOCOL_REQUEST) pml_answer_simple(connection, PROTOCOL_FINISHED, packet->u.word[0]);
+        if (packet->kind == PROTOCOL_REQUEST)
+            pml_answer(connection, &(struct pml_packet){.kind = PROTOCOL_FINISHED, .context = packet->u.word[0]});
     } else if (packet->kind == PROTOCOL_FILLED) {
         pml_breach(connection, "it filled a receive on a communicator that does not exist");
     } else {

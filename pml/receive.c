@@ -102,7 +102,7 @@ static void act(struct pml_request *request, struct protocol_action action, cons
             .u.word = {request->name, (uint64_t)(uintptr_t)request->u.receive.buffer}};
         pml_post_control(connection, &packet);
     } else if (action.control != PROTOCOL_NONE) {
-        pml_send_simple(connection, action.control, send);
+        pml_post_control(connection, &(struct pml_packet){.kind = (uint8_t)action.control, .context = send});
     }
     if (action.copy == COPY_EAGER || action.copy == COPY_FIRST) {
         if (data) base_copy_shared(request->u.receive.buffer, data, action.copy == COPY_FIRST ? first : bytes);

@@ -339,5 +339,5 @@ void pml_withdrawn_by_peer(struct pml *pml, struct pml_connection *connection, c
         struct protocol_announcement *announcement = protocol_withdrawn(&peer->core, packet->u.word[0]);
         if (announcement) pml_announcement_put(connection, announcement);
     }
-    pml_answer_simple(connection, PROTOCOL_WITHDRAWN, packet->u.word[0]);
+    pml_answer(connection, &(struct pml_packet){.kind = PROTOCOL_WITHDRAWN, .context = packet->u.word[0]});
 }
