@@ -41,6 +41,15 @@ static int prepare(struct pml_space_state *space, struct pml_peer *peer, const v
     return NCCLX_SUCCESS;
 }
 
+/* The same for data that goes as it is, with no question before it. */
+static int prepare_stream(struct pml_space_state *space, struct pml_peer *peer, const void *buf, size_t bytes, int dest, int tag,
+                          struct pml_request **out)
+{
+    int error = prepare(space, peer, buf, bytes, dest, tag, out);
+    if (!error) (*out)->u.send.core = (struct protocol_send){.stream.bytes = bytes, .state = STATE_STREAMING};
+    return error;
+}
+
 /* The eager way was full: the request's own node waits, with the caller's buffer. */
 static void queue_eager(struct pml_request *request, int source, int tag)
 {
@@ -118,8 +127,7 @@ static bool fill_later(struct pml_space_state *space, struct pml_peer *peer,
                        const struct protocol_announcement *announcement, const void *buf, size_t bytes, int dest,
                        int tag, struct pml_request **out)
 {
-    if (prepare(space, peer, buf, bytes, dest, tag, out)) return false;
-    (*out)->u.send.core = (struct protocol_send){.stream.bytes = bytes, .state = STATE_STREAMING};
+    if (prepare_stream(space, peer, buf, bytes, dest, tag, out)) return false;
     struct lanes_put *put = lanes_send_make(peer->connection, *out, announcement->receive, announcement->address);
     if (!put) {
         release(&(*out)->base);
@@ -170,9 +178,8 @@ static int start_long(struct pml_space_state *space, struct pml_peer *peer, cons
 {
     const struct pml_packet packet = {.kind = PROTOCOL_EAGER, .context = space->context, .source = space->comm->rank, .tag = tag};
     struct pml_connection *connection = peer->connection;
-    int error = prepare(space, peer, buf, bytes, dest, tag, out);
+    int error = prepare_stream(space, peer, buf, bytes, dest, tag, out);
     if (error) return error;
-    (*out)->u.send.core = (struct protocol_send){.stream.bytes = bytes, .state = STATE_STREAMING};
     if (pml_connection_clear(connection) && connection->transport->lend(connection, &packet, *out)) {
         connection->pml->counters.eager++;
         return NCCLX_SUCCESS;
