@@ -88,7 +88,7 @@ static size_t next_bytes(const struct dqplb_put *put)
 static bool within(struct dqplb_sender *sender, unsigned index, size_t bytes)
 {
     const struct dqplb_lane *lane = &sender->lane[index];
-    uint64_t over = sender->over - lane_over(sender, index, lane->bytes) + lane_over(sender, index, lane->bytes + bytes);
+    uint64_t over = over_with(sender, index, lane->bytes + bytes);
     if (lane->bytes + bytes <= lane_least(sender, index)) return !PLANTED_BUG(BUG_BUDGET_LEAST_WAITS) || budget_may(&sender->share, bytes);
     if (over + sender->control.floor > control_window(&sender->control)) {
         sender->control.limited = true;

@@ -35,6 +35,12 @@ static inline uint64_t lane_over(const struct dqplb_sender *sender, unsigned lan
     return bytes > least ? bytes - least : 0;
 }
 
+/* What all lanes have beyond, once this one has so many bytes. */
+static inline uint64_t over_with(const struct dqplb_sender *sender, unsigned lane, uint64_t bytes)
+{
+    return sender->over - lane_over(sender, lane, sender->lane[lane].bytes) + lane_over(sender, lane, bytes);
+}
+
 static inline bool is_segment(const struct dqplb_entry *entry)
 {
     return entry->kind == DQPLB_ENTRY_PLAIN || entry->kind == DQPLB_ENTRY_NUMBERED;

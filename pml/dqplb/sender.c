@@ -84,14 +84,18 @@ void dqplb_clock(struct dqplb_sender *sender, uint64_t now)
     sender->now = now;
 }
 
+static void set_bytes(struct dqplb_sender *sender, unsigned index, uint64_t bytes)
+{
+    sender->over = over_with(sender, index, bytes);
+    sender->lane[index].bytes = bytes;
+}
+
 void dqplb_segment_enters(struct dqplb_sender *sender, unsigned index, const struct dqplb_entry *entry)
 {
     struct dqplb_lane *lane = &sender->lane[index];
     struct dqplb_put *put = entry->of.put;
     lane->segments++;
-    sender->over -= lane_over(sender, index, lane->bytes);
-    lane->bytes += entry->bytes;
-    sender->over += lane_over(sender, index, lane->bytes);
+    set_bytes(sender, index, lane->bytes + entry->bytes);
     budget_take(&sender->share, entry->bytes);
     put->in_flight++;
     put->on_lane[index]++;
@@ -103,9 +107,7 @@ void dqplb_segment_leaves(struct dqplb_sender *sender, unsigned index, const str
     struct dqplb_lane *lane = &sender->lane[index];
     struct dqplb_put *put = entry->of.put;
     lane->segments--;
-    sender->over -= lane_over(sender, index, lane->bytes);
-    lane->bytes -= entry->bytes;
-    sender->over += lane_over(sender, index, lane->bytes);
+    set_bytes(sender, index, lane->bytes - entry->bytes);
     if (!PLANTED_BUG(BUG_BUDGET_KEPT) || lane->state == DQPLB_LANE_UP) budget_give(&sender->share, entry->bytes);
     put->in_flight--;
     if (--put->on_lane[index] == 0) put->used &= ~lane_bit(index);
