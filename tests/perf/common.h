@@ -6,6 +6,7 @@
 
 #include <sched.h>
 #include <stddef.h>
+#include <string.h>
 
 #define BATCHES 9
 #define IN_FLIGHT 64 /* messages of the bandwidth tests, as OSU's have */
@@ -32,6 +33,15 @@ static inline void pin(int cpu)
     CPU_ZERO(&set);
     CPU_SET((size_t)cpu, &set);
     sched_setaffinity(0, sizeof set, &set);
+}
+
+/* Whole pages, and there: how fast memory is copied may depend on where in a page both sides begin. Null: there are none. */
+static inline char *make_buffer(size_t bytes)
+{
+    size_t room = (bytes + 4095) / 4096 * 4096;
+    char *buffer = aligned_alloc(4096, room);
+    if (buffer) memset(buffer, 0, room);
+    return buffer;
 }
 
 #endif

@@ -108,7 +108,7 @@ int main(int argc, char **argv)
     floor.room = most + 4096;
     floor.side = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     floor.shared = mmap(NULL, 2 * floor.room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    floor.own = aligned_alloc(4096, (floor.room + 4095) / 4096 * 4096);
+    floor.own = make_buffer(floor.room);
     if (floor.side == MAP_FAILED || floor.shared == MAP_FAILED || !floor.own) return 1;
     if (turns_open(&floor.turns, argc - 5, argv + 5)) return 1;
     memset(floor.shared, 0, 2 * floor.room);

@@ -283,13 +283,11 @@ int main(int argc, char **argv)
     if (turns_open(&b.turns, argc - 5, argv + 5)) return 1;
     if (argc > 8) pin(b.rank);
     size_t room = (most + 4096) * (size_t)b.size;
-    b.in = aligned_alloc(4096, (room + 4095) / 4096 * 4096);
-    b.out = aligned_alloc(4096, (room + 4095) / 4096 * 4096);
+    b.in = make_buffer(room);
+    b.out = make_buffer(room);
     b.counts = malloc((size_t)b.size * sizeof *b.counts);
     b.at = malloc((size_t)b.size * sizeof *b.at);
     if (!b.in || !b.out || !b.counts || !b.at) return 1;
-    memset(b.in, 0, room);
-    memset(b.out, 0, room);
     if (test->memory == ALLOCATED) api_window_allocate(most + 4096, &b.window);
     if (test->memory == CREATED) api_window_create(b.out, most + 4096, &b.window);
     turns_arrive(&b.turns, b.rank == 0);

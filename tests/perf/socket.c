@@ -164,12 +164,10 @@ int main(int argc, char **argv)
     }
     size_t least = strtoull(argv[2], NULL, 10), most = strtoull(argv[3], NULL, 10);
     double seconds = (argc > 4 ? atof(argv[4]) : 100) / 1e3 / BATCHES;
-    bare.in = calloc(1, most + 1);
-    bare.out = calloc(1, most + 1);
-    if (!bare.in || !bare.out) return 1;
-    memset(bare.in, 1, most + 1); /* pages of its own */
-    memset(bare.out, 1, most + 1);
     connect_both(&bare, argc, argv);
+    bare.in = make_buffer(most + 1); /* each side has its own */
+    bare.out = make_buffer(most + 1);
+    if (!bare.in || !bare.out) return 1;
     if (turns_open(&bare.turns, argc - 5, argv + 5)) return 1;
     turns_arrive(&bare.turns, bare.leads);
     for (size_t bytes = least; bytes && bytes <= most; bytes *= 2) measure(&bare, argv[1], bytes, seconds);
