@@ -3,6 +3,8 @@
 #include "pml/tcp/tcp.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -53,6 +55,13 @@ void tcp_retry(struct tcp_channel *channel, uint64_t ns)
     channel->connection->pml->tcp->unsettled++;
 }
 
+static unsigned segment_of(int fd) /* 0: it does not say */
+{
+    int bytes = 0;
+    socklen_t size = sizeof bytes;
+    return !getsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &bytes, &size) && bytes > 0 ? (unsigned)bytes : 0;
+}
+
 /* Tells how much of the peer's stream has come, and takes the socket. */
 static void greet(struct tcp_channel *channel, int fd)
 {
@@ -62,6 +71,7 @@ static void greet(struct tcp_channel *channel, int fd)
     memcpy(greeting.magic, magic, sizeof magic);
     channel->fd = fd;
     channel->watched = 0;
+    channel->segment = segment_of(fd);
     channel->told = channel->come;
     channel->untold = 0;
     tcp_trouble_begin_control(&tcp->trouble, &channel->luck);

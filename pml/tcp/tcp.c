@@ -411,7 +411,7 @@ static int look_at_ready(struct tcp *tcp, const struct epoll_event *events, int 
         const enum tcp_kind *kind = events[i].data.ptr;
         if (!kind || *kind == TCP_CONTROL || *kind == TCP_CALL) continue;
         found += look_at(tcp, &events[i]);
-        if (tcp->hot) found += tcp_receive(tcp->hot);
+        if (tcp->hot) found += tcp_look(tcp->hot);
     }
     return found;
 }
@@ -448,7 +448,7 @@ static int look_at_all(struct tcp *tcp)
 /* Sockets that something came from lately, without asking which have something. */
 static int look_at_hot(struct tcp *tcp)
 {
-    int events = tcp->hot ? tcp_receive(tcp->hot) : 0;
+    int events = tcp->hot ? tcp_look(tcp->hot) : 0;
     if (tcp->pending && tcp->hot && tcp->hot->pending && tcp->hot->meet.state == MEET_OPEN) tcp_flush(tcp->hot);
     if (events && tcp->hot && ++tcp->hot_finds % ALONE_AFTER == 0 && !tcp->alone) watch_not(tcp, tcp->hot);
     if (tcp->hot_in) {

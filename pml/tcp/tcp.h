@@ -86,6 +86,8 @@ struct tcp_channel {
     unsigned awaited;    /* tcp->awaits when a receive waited for the peer last */
     uint64_t refused_ns; /* when the peer said last that it may not rest */
     unsigned used;       /* tcp->looks when it was last */
+    unsigned segment;    /* bytes of the largest on its socket */
+    size_t last_read;    /* bytes of the last read that found something */
     struct tcp_bad_luck luck;
     char *in; /* what has come and is not taken yet: [in_begin, in_end) of TCP_IN_BYTES; null: nothing, for a while */
     size_t in_begin, in_end;
@@ -201,6 +203,8 @@ void tcp_lanes_trim(struct tcp_channel *channel);
 
 /* stream.c: bytes */
 int tcp_receive(struct tcp_channel *channel);
+/* The same, of a socket that epoll has not named. */
+int tcp_look(struct tcp_channel *channel);
 /* What did not fit before. True: all is out. */
 bool tcp_flush(struct tcp_channel *channel);
 bool tcp_send(struct tcp_channel *channel, const struct pml_packet *packet, const struct pml_payload *payload);
