@@ -417,7 +417,7 @@ static bool make_buffer(struct tcp_channel *channel)
 {
     char byte;
     if (recv(channel->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-    channel->in = base_alloc(AREA_TCP, TCP_IN_BYTES);
+    channel->in = base_alloc_pages(AREA_TCP, TCP_IN_BYTES);
     if (!channel->in) tcp_lost(channel, "memory is short for what it sends");
     return channel->in;
 }

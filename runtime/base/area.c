@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct {
     _Atomic int64_t bytes, peak, blocks;
@@ -42,6 +43,12 @@ void *base_calloc(enum base_area area, size_t count, size_t bytes)
     size_t all;
     if (__builtin_mul_overflow(count, bytes, &all)) return NULL; /* calloc says so too, but sanitizers end the process there */
     return booked(area, calloc(1, all ? all : 1));
+}
+
+void *base_alloc_pages(enum base_area area, size_t bytes)
+{
+    void *block;
+    return posix_memalign(&block, (size_t)sysconf(_SC_PAGESIZE), bytes ? bytes : 1) ? NULL : booked(area, block);
 }
 
 void *base_realloc(enum base_area area, void *block, size_t bytes)

@@ -30,6 +30,9 @@ const char *base_area_name(enum base_area area);
 /* Null when memory is short or `count * bytes` overflows; the caller turns that into NCCLX_ERR_NO_MEM. calloc zeroes. */
 void *base_alloc(enum base_area area, size_t bytes);
 void *base_calloc(enum base_area area, size_t count, size_t bytes);
+/* Begins with a page. Copies by `rep movsb`, which kernels and C libraries use, take up to thirty times as long where source and
+ * destination differ by less than 32 bytes modulo a page (Zen 3; tests/perf/README.md): memory that whole packets are read into. */
+void *base_alloc_pages(enum base_area area, size_t bytes);
 void *base_realloc(enum base_area area, void *block, size_t bytes);
 char *base_strdup(enum base_area area, const char *text);
 void base_free(enum base_area area, void *block);

@@ -40,6 +40,14 @@ static void areas_count_bytes(void **state)
     assert_int_equal(now.bytes, before.bytes);
     assert_int_equal(now.blocks, before.blocks);
     assert_true(now.peak >= 1 << 20);
+    for (size_t bytes = 0; bytes <= 1 << 20; bytes = bytes * 5 + 1) {
+        char *pages = base_alloc_pages(AREA_OSC, bytes);
+        assert_non_null(pages);
+        assert_int_equal((uintptr_t)pages % (uintptr_t)sysconf(_SC_PAGESIZE), 0);
+        memset(pages, 7, bytes);
+        assert_true(base_block_bytes(pages) >= bytes);
+        base_free(AREA_OSC, pages);
+    }
     char *zero = base_calloc(AREA_OSC, 3, 5);
     for (int i = 0; i < 15; i++) assert_int_equal(zero[i], 0);
     base_free(AREA_OSC, zero);
