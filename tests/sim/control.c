@@ -7,8 +7,9 @@
  *
  * Holds: throughput is that of the twin, and of the bottleneck where nothing is noisy; queues are bounded by what
  * connections may have there; those that share a port share it evenly; windows keep between two segments a lane and the limits,
- * no lane has less than two segments while data waits, no port's budget is exceeded, small puts wait for neither; rates and delays
- * that change, lanes that break: what follows is as good, and everything ends. */
+ * no lane has less than two segments while data waits, no port's budget is exceeded, small puts wait for neither; one round that is
+ * late changes nothing; rates and delays that change, lanes that break: what follows is as good, and everything ends. Bounds of
+ * throughput are what the worst of a thousand networks keeps, each measured for so long that one late round is little of it. */
 #include "pml/dqplb/dqplb.h"
 
 #include "runtime/base/error.h"
@@ -78,6 +79,7 @@ struct network {
     bool adapt;
     unsigned lanes, outstanding, connections;
     uint64_t delay;       /* ns, one way */
+    uint64_t detour;      /* ns more, on the way there */
     uint64_t noise;       /* ns, on each completion */
     uint64_t sleep, every; /* ns: a process is off its core so long, so often */
     uint64_t measure;     /* when */
@@ -220,7 +222,7 @@ static void post(struct connection *connection, const struct dqplb_action *actio
         lane->segments++;
         check_post(connection, lane);
     }
-    uint64_t at = sim_now(sim) + pass(connection->network, connection->out, action->bytes) + connection->network->delay;
+    uint64_t at = sim_now(sim) + pass(connection->network, connection->out, action->bytes) + connection->network->delay + connection->network->detour;
     if (at < lane->last_there) at = lane->last_there;
     lane->last_there = at;
     sim_after(sim, at - sim_now(sim), is_there, flight, 0, 0);
@@ -508,7 +510,7 @@ static void finish(struct sim *sim)
 static void check_alone(struct world *world)
 {
     struct network *network = world->network[0];
-    expect_throughput(world, network->measure, network->connection[0].end, network->noise || network->sleep ? 0.9 : 0.95);
+    expect_throughput(world, network->measure, network->connection[0].end, 0.9);
     if (!network->noise && !network->sleep) expect_queue(world, allowed_queue(network));
 }
 
@@ -522,10 +524,55 @@ static void start_alone(struct sim *sim)
         network->sleep = rtt * (1 + sim_random(sim, 8));
         network->every = 30 * network->sleep;
     }
-    network->measure = 60 * rtt;
-    stream(&network->connection[0], &network->port[0], &network->port[1], 1, 260 * rtt);
+    network->measure = 300 * rtt; /* a window that noise has stopped early grows by steps */
+    stream(&network->connection[0], &network->port[0], &network->port[1], 1, 700 * rtt);
     network->port[1].rate = bottleneck(network) + sim_random(sim, bottleneck(network));
     open_world(sim, network, check_alone);
+}
+
+/* ---- What comes late once ---- */
+
+/* No queue ever stands where the limits are what the path holds, so a window that is there stays. */
+static void is_full(struct sim *sim, void *context, uint64_t a, uint64_t b)
+{
+    const struct network *network = context;
+    const struct dqplb_control *control = &network->connection[0].sender.control;
+    (void)a, (void)b;
+    if (control->window < control->cap)
+        sim_fail(sim, "a window of %" PRIu64 ", not %" PRIu64 ", after segments were late once", control->window, control->cap);
+}
+
+static void takes_detour(struct sim *sim, void *context, uint64_t detour, uint64_t b)
+{
+    struct network *network = context;
+    (void)sim, (void)b;
+    network->detour = detour;
+}
+
+static void check_late(struct world *world)
+{
+    expect_throughput(world, world->network[0]->measure, world->network[0]->connection[0].end, 0.95);
+}
+
+/* All that is posted within a round trip is late alike, and by more than half of one; never a second round. */
+static void start_late(struct sim *sim)
+{
+    struct network *network = make_network(sim);
+    uint64_t segments = held(network) / SEGMENT + 1, rtt = round_trip(network), at = network->measure = 60 * rtt;
+    if (network->lanes > segments / 4) network->lanes = segments < 4 ? 1 : (unsigned)(segments / 4);
+    network->outstanding = (unsigned)(segments / network->lanes);
+    network->port[1].rate = 10 * bottleneck(network);
+    stream(&network->connection[0], &network->port[0], &network->port[1], 1, 560 * rtt);
+    open_world(sim, network, check_late);
+    while (at < 540 * rtt) {
+        uint64_t detour = rtt * 3 / 4 + sim_random(sim, rtt / 4);
+        for (unsigned t = 0; t < 2; t++) {
+            sim_after(sim, at, takes_detour, world_of(sim)->network[t], detour, 0);
+            sim_after(sim, at + rtt, takes_detour, world_of(sim)->network[t], 0, 0);
+        }
+        sim_after(sim, at + 5 * rtt, is_full, world_of(sim)->network[0], 0, 0);
+        at += (10 + sim_random(sim, 10)) * rtt;
+    }
 }
 
 /* ---- Many to one, and one to many ---- */
@@ -638,7 +685,8 @@ static void check_changes(struct world *world)
 {
     struct network *network = world->network[0];
     double most = queue(&world->network[1]->port[0]), allowed = allowed_queue(network);
-    expect_throughput(world, network->measure, network->connection[0].end, 0.9);
+    /* Of less than two segments the least window is a large part, or more than all. */
+    expect_throughput(world, network->measure, network->connection[0].end, held(network) < 2 * SEGMENT ? 0.7 : 0.85);
     expect_queue(world, most > 2 * allowed ? allowed + allowed / 2 : most + 1);
 }
 
@@ -656,7 +704,7 @@ static void start_changes(struct sim *sim)
     if (most > network->outstanding) network->outstanding = (unsigned)most;
     uint64_t begin = 100 * round_trip(network), learnt = begin + 500 * round_trip(network) + 60 * (uint64_t)(2 * new_delay + network->lanes * network->outstanding * SEGMENT * 1000 / new_rate);
     network->measure = learnt;
-    stream(&network->connection[0], &network->port[0], &network->port[1], 1, learnt + 3 * S);
+    stream(&network->connection[0], &network->port[0], &network->port[1], 1, learnt + 3 * S + 50 * (2 * new_delay + 2 * SEGMENT * 1000 / new_rate));
     open_world(sim, network, check_changes);
     for (unsigned t = 0; t < 2; t++) sim_after(sim, begin, changes, world_of(sim)->network[t], new_rate, new_delay);
 }
@@ -699,8 +747,9 @@ static void start_burst(struct sim *sim)
 
 int main(int argc, char **argv)
 {
-    static const enum planted_bug of_alone[] = {BUG_CONTROL_CAP_IGNORED,   BUG_CONTROL_DELAY_IGNORED, BUG_CONTROL_SPIKES_COUNT,
-                                                BUG_CONTROL_NOISE_IGNORED, BUG_DQPLB_LANE_STARVES,    BUG_NONE};
+    static const enum planted_bug of_alone[] = {BUG_CONTROL_CAP_IGNORED,   BUG_CONTROL_DELAY_IGNORED, BUG_CONTROL_NOISE_IGNORED,
+                                                BUG_DQPLB_LANE_STARVES,    BUG_NONE};
+    static const enum planted_bug of_late[] = {BUG_CONTROL_SPIKES_COUNT, BUG_NONE};
     static const enum planted_bug of_incast[] = {BUG_CONTROL_DELAY_IGNORED, BUG_NONE};
     static const enum planted_bug of_budget[] = {BUG_BUDGET_NO_QUEUE, BUG_NONE};
     static const enum planted_bug of_any[] = {BUG_BUDGET_EXCEEDED, BUG_BUDGET_FORGETS, BUG_BUDGET_LEAST_WAITS, BUG_BUDGET_KEPT, BUG_NONE};
@@ -708,6 +757,7 @@ int main(int argc, char **argv)
     static const enum planted_bug of_burst[] = {BUG_CONTROL_UNUSED_GROWS, BUG_NONE};
     static const struct sim_scenario scenarios[] = {
         {.name = "alone", .start = start_alone, .finish = finish, .release = release, .seeds = 100, .bugs = of_alone},
+        {.name = "late", .start = start_late, .finish = finish, .release = release, .seeds = 60, .bugs = of_late},
         {.name = "incast", .start = start_incast, .finish = finish, .release = release, .seeds = 40, .bugs = of_incast},
         {.name = "budget", .start = start_budget, .finish = finish, .release = release, .seeds = 40, .bugs = of_budget},
         {.name = "any", .start = start_any, .finish = finish, .release = release, .seeds = 300, .bugs = of_any},
