@@ -32,6 +32,13 @@ struct dqplb_share {
     bool waiting;
 };
 
+/* Of what all ranks of a node may have in flight through the port. They need not know of each other: each has an equal part. */
+static inline uint64_t budget_part(uint64_t bytes, int ranks)
+{
+    uint64_t among = ranks > 1 ? (uint64_t)ranks : 1;
+    return bytes / among + (bytes % among != 0);
+}
+
 /* Whether so many bytes, which are not of its least window, may be posted now. If not, it waits for its turn. */
 bool budget_may(struct dqplb_share *share, uint64_t bytes);
 /* The next one that may post a segment; null: nobody. */

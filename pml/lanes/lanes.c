@@ -30,8 +30,8 @@ int lanes_start(struct pml *pml)
 {
     pml->lanes = base_calloc(AREA_PML, 1, sizeof *pml->lanes);
     if (!pml->lanes) return base_error(NCCLX_ERR_NO_MEM, "no memory");
-    for (unsigned port = 0; port < LANE_PORTS; port++)
-        pml->lanes->budget[port].bytes = (uint64_t)pml->rt->config.value[CONFIG_DQPLB_BUDGET].number;
+    uint64_t budget = (uint64_t)pml->rt->config.value[CONFIG_DQPLB_BUDGET].number;
+    for (unsigned port = 0; port < LANE_PORTS; port++) pml->lanes->budget[port].bytes = budget_part(budget, pml->rt->job.local_size);
     return read_limits(pml);
 }
 

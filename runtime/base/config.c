@@ -72,7 +72,7 @@ static const struct base_config_entry table[CONFIG_COUNT] = {
     [CONFIG_DQPLB_ADAPT] = {"NCCLX_DQPLB_ADAPT", CONFIG_BOOL, "on", 0, 1, NULL,
                             "what a connection has in flight follows its path, between two segments a lane and the limits of its class"},
     [CONFIG_DQPLB_BUDGET] = {"NCCLX_DQPLB_BUDGET", CONFIG_SIZE, "128M", 0, 1024 * GIB, NULL,
-                             "bytes that all connections of a rank have in flight together, to its node and to others each; 0 for no bound"},
+                             "bytes that all ranks of a node have in flight together, among themselves and to others each; 0 for no bound"},
     [CONFIG_LANE_TROUBLE] = {"NCCLX_LANE_TROUBLE", CONFIG_STRING, "", 0, 0, NULL,
                              "for tests: lanes over sockets delay what comes and break at random; seed:microseconds:looks"},
     [CONFIG_COLL_BARRIER] = {"NCCLX_COLL_BARRIER", CONFIG_ENUM, "auto", 0, 0, "auto|shared|dissemination|tree|shared_tree", "algorithm of barrier"},

@@ -280,6 +280,17 @@ static void limits_as_text(void **state)
     }
 }
 
+static void ranks_share_a_budget(void **state)
+{
+    (void)state;
+    assert_int_equal(budget_part(128 << 20, 1), 128 << 20);
+    assert_int_equal(budget_part(128 << 20, 8), 16 << 20);
+    assert_int_equal(budget_part(1, 3), 1); /* none is left without, which would mean no bound */
+    assert_int_equal(budget_part(0, 3), 0);
+    assert_int_equal(budget_part(UINT64_MAX, 2), UINT64_C(1) << 63);
+    assert_int_equal(budget_part(5, 0), 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +304,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(hostile_target, make, unmake),
         cmocka_unit_test(senseless_terms),
         cmocka_unit_test(the_target_sets_terms),
+        cmocka_unit_test(ranks_share_a_budget),
         cmocka_unit_test(limits_as_text),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
