@@ -42,6 +42,10 @@ broken 3:0:0:10 3 coll
 broken 4:50:100:50 2 window signal 1000
 broken 5:50:20:20 3 window put
 broken 6:0:0:20 3 window_epochs locks 10
+# Atomics are messages so that none of them is done twice; each counts in what they add up to.
+broken 8:0:0:7 3 window_atomics shared 30
+broken 9:20:50:20 2 window_atomics threads 60
+broken 10:0:0:10 3 window_atomics large
 runs "trouble that is none" 1 env NCCLX_LANE_TROUBLE=1:2:3:4:5 ncclxrun -n 2 "$mp/p2p"
 like "is named" 'NCCLX_LANE_TROUBLE is "1:2:3:4:5"' "$err"
 

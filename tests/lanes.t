@@ -64,6 +64,7 @@ troubled 2:0:30 3 window signal 300
 troubled 3:100:10 3 window put
 troubled 4:50:6 2 p2p
 troubled 5:20:10 3 window_epochs locks 25
+troubled 9:20:10 3 window_atomics values
 troubled 6:50:10 3 coll
 runs "trouble that is none" 1 env NCCLX_LANE_TROUBLE=much ncclxrun -n 2 "$mp/p2p"
 like "is named" 'NCCLX_LANE_TROUBLE is "much"' "$err"
