@@ -57,6 +57,12 @@ nothing "hwloc is known to topo and the launcher only" "$(stays_in 'hwloc' 'topo
 nothing "PMIx is known to bootstrap and the launcher only" "$(stays_in 'pmix' 'bootstrap/|launcher/|tests/')"
 nothing "libsodium is known to authenticated sockets only" "$(stays_in 'sodium' 'bootstrap/oob/')"
 
+# ---- One code in every build --------------------------------------------------------------------------------------
+
+# shellcheck disable=SC2086 # a list of words
+nothing "the library has nothing that NDEBUG takes away, so that what tests show of one build holds for others" \
+    "$(grep -rnE '\bassert(_perror)? *\(|\bassert\.h|\bNDEBUG\b' $folders --include='*.[ch]' --include='*.cc' --include='*.cu')"
+
 # ---- Each file --------------------------------------------------------------------------------------------------
 
 nothing "no file is longer than 800 lines" "$(wc -l "${sources[@]}" | awk '$2 != "total" && $1 > 800')"
