@@ -65,6 +65,11 @@ lanes 1:4:64K 2
 lanes 3:4:64K 4
 NCCLX_TRANSPORTS=tcp runs "--memory after large data over lanes" 0 ncclxrun -n 2 "$info" --memory
 like "shows the path: round trip, rate, window" 'path to +round trip us +MB/s +window.1 +[0-9.]+ +[0-9.]+ +[1-9][0-9]*' "${out//$'\n'/.}"
+# The window is between two segments a lane and all of the limits: where these are the same, each number of them shows.
+for limits in 1:1:1000=1000 1:2:1000=2000 1:2:3000=6000 3:2:1K=6144; do
+    NCCLX_TRANSPORTS=tcp NCCLX_DQPLB_NODE=${limits%=*} runs "--memory with limits ${limits%=*}" 0 ncclxrun -n 2 "$info" --memory
+    is "the window is theirs" "${limits#*=}" "$(awk '/^path to/ { getline; print $NF }' <<<"$out")"
+done
 NCCLX_TRANSPORTS=tcp NCCLX_DQPLB_ADAPT=off runs "--memory of ranks that do not measure it" 0 ncclxrun -n 2 "$info" --memory
 if [[ $out == *"path to"* ]]; then fail "shows none" "$out"; else pass "shows none"; fi
 NCCLX_TRANSPORTS=mix runs "--memory of ranks with both" 0 ncclxrun -n 4 "$info" --memory

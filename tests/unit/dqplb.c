@@ -1,11 +1,12 @@
-/* dqplb.c - lanes: the layout of immediates, how segments are dealt, what a hostile peer may say, and the limits' text.
- * The simulator tests what holds over time. */
-#include "pml/dqplb/dqplb.h"
+/* dqplb.c - lanes: the layout of immediates, how segments are dealt, what a hostile peer may say, the limits' text, and which class
+ * gets which. The simulator tests what holds over time. */
+#include "pml/lanes/private.h"
 
 #include "runtime/base/base.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -291,6 +292,45 @@ static void ranks_share_a_budget(void **state)
     assert_int_equal(budget_part(5, 0), 5);
 }
 
+static void read_limits(const char *variable, struct dqplb_limits limits_of[NCCLX_DISTANCE_UNKNOWN + 1])
+{
+    struct ncclx_rt rt;
+    struct pml pml = {.rt = &rt};
+    char setting[64], *environment[] = {variable ? setting : NULL, NULL};
+    if (variable) snprintf(setting, sizeof setting, "%s=3:5:7K", variable);
+    assert_int_equal(base_rt_init(&rt, environment), NCCLX_SUCCESS);
+    base_rt_configure(&rt);
+    assert_int_equal(lanes_start(&pml), NCCLX_SUCCESS);
+    memcpy(limits_of, pml.lanes->limits, sizeof pml.lanes->limits);
+    lanes_stop(&pml);
+    base_rt_release(&rt);
+}
+
+/* Each variable sets its own class, and those that have none of their own and follow it, and no other. */
+static void limits_of_classes(void **state)
+{
+    static const struct {
+        const char *variable;
+        int distance, follows;
+    } class[] = {{"NCCLX_DQPLB_NODE", NCCLX_DISTANCE_NODE, NCCLX_DISTANCE_SELF},
+                 {"NCCLX_DQPLB_RACK", NCCLX_DISTANCE_RACK, -1},
+                 {"NCCLX_DQPLB_ZONE", NCCLX_DISTANCE_ZONE, NCCLX_DISTANCE_UNKNOWN},
+                 {"NCCLX_DQPLB_BUILDING", NCCLX_DISTANCE_BUILDING, -1},
+                 {"NCCLX_DQPLB_CAMPUS", NCCLX_DISTANCE_CAMPUS, -1}};
+    struct dqplb_limits usual[NCCLX_DISTANCE_UNKNOWN + 1], changed[NCCLX_DISTANCE_UNKNOWN + 1];
+    (void)state;
+    read_limits(NULL, usual);
+    for (size_t i = 0; i < sizeof class / sizeof class[0]; i++) {
+        read_limits(class[i].variable, changed);
+        for (int distance = NCCLX_DISTANCE_SELF; distance <= NCCLX_DISTANCE_UNKNOWN; distance++) {
+            const bool own = distance == class[i].distance || distance == class[i].follows;
+            assert_int_equal(changed[distance].lanes, own ? 3 : usual[distance].lanes);
+            assert_int_equal(changed[distance].outstanding, own ? 5 : usual[distance].outstanding);
+            assert_int_equal(changed[distance].segment, own ? 7 << 10 : usual[distance].segment);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -306,6 +346,7 @@ int main(void)
         cmocka_unit_test(the_target_sets_terms),
         cmocka_unit_test(ranks_share_a_budget),
         cmocka_unit_test(limits_as_text),
+        cmocka_unit_test(limits_of_classes),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
