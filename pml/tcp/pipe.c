@@ -82,8 +82,9 @@ bool tcp_pipe_fill(struct tcp_pipes *pipes, struct tcp_pipe *pipe, const void *h
     return false;
 }
 
-/* Other than send(), splice() sends SIGPIPE when the peer has closed the connection. It is not the program's affair: it is held off,
- * and taken back, unless there was one already. */
+/* Other than send(), splice() sends SIGPIPE when the peer has closed the connection, also when part of what is in the pipe went into
+ * the socket before that was known, and then says how much. It is not the program's affair: it is held off, and taken back, unless
+ * there was one already. */
 ssize_t tcp_pipe_drain(struct tcp_pipe *pipe, int fd)
 {
     const struct timespec no_wait = {0};
@@ -94,7 +95,7 @@ ssize_t tcp_pipe_drain(struct tcp_pipe *pipe, int fd)
     bool was_pending = sigismember(&before, SIGPIPE) && !sigpending(&pending) && sigismember(&pending, SIGPIPE);
     ssize_t moved = splice(pipe->out, NULL, fd, NULL, pipe->held, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
     int error = errno;
-    if (moved < 0 && error == EPIPE && !was_pending) (void)sigtimedwait(&broken, NULL, &no_wait);
+    if (moved < (ssize_t)pipe->held && !was_pending) (void)sigtimedwait(&broken, NULL, &no_wait);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = error;
     if (moved > 0) pipe->held -= (size_t)moved;

@@ -129,6 +129,11 @@ tests_unit_tcp_card_SOURCES = tests/unit/tcp_card.c
 tests_unit_tcp_card_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_tcp_card_LDADD = $(UNIT_LIBS)
 
+unit_tests += tests/unit/tcp_pipe
+tests_unit_tcp_pipe_SOURCES = tests/unit/tcp_pipe.c
+tests_unit_tcp_pipe_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_tcp_pipe_LDADD = $(UNIT_LIBS)
+
 unit_tests += tests/unit/tcp_room
 tests_unit_tcp_room_SOURCES = tests/unit/tcp_room.c $(TCP_WORLD)
 tests_unit_tcp_room_CFLAGS = $(UNIT_CFLAGS)
