@@ -40,7 +40,7 @@ runs "a burst with few bytes kept" 0 env NCCLX_UNEXPECTED_LIMIT=64K ncclxrun -n 
 runs "the first message of a burst" 0 ncclxrun -n 2 "$mp/burst" first "$scratch/come"
 is "does not wait for others" "ok 2" "$out"
 runs "a small message behind a large put" 0 ncclxrun -n 2 "$mp/behind" 128
-like "passes it" '^idle [0-9.]+ behind [0-9.]+ segment [0-9.]+$' "$out"
+like "passes it" '^idle [0-9.]+ behind [0-9.]+ segment [0-9.]+ ahead [0-9]+$' "$out"
 
 # Whether a lane that broke was open later.
 came_back() {

@@ -2,9 +2,10 @@
  *
  *     behind MEBIBYTES [TIMES]
  *
- * from rank 0 to the last. It has to be there when little of the put is, by the bytes in the target's memory, no clock. Then rank 0
- * prints, from TIMES tries, medians in microseconds: the message's way while nothing else is sent, its way behind the put, and
- * that of 512 KiB of the put. Both clocks have to be the same one: ranks of one machine. */
+ * from rank 0 to the last. It may not wait for the put: what comes before it, of the segments that were not there when it was sent, is
+ * counted, by the bytes in the target's memory, no clock. Then rank 0 prints, from TIMES tries, medians: microseconds of the
+ * message's way while nothing else is sent, its way behind the put, and that of 512 KiB of the put; and the segments ahead of
+ * it. Both clocks have to be the same one: ranks of one machine. */
 #include "tests/mp/check.h"
 
 #include <stdint.h>
@@ -12,6 +13,12 @@
 #include <time.h>
 
 #define SEGMENT ((size_t)512 << 10)
+#define LIMITS "2:4:512K" /* whatever the distance */
+#define LANES 2
+/* What may be in flight, and as much as goes out anew while target and origin look at each lane once: a look takes in a segment at most, and
+ * the target looks for messages after each, the origin before it. */
+#define AHEAD_MOST (LANES * 4 + LANES * 2)
+#define TIMES 9
 #define TIMES_MOST 99
 #define IDLE 200
 
@@ -61,7 +68,7 @@ static double idle(void)
     return rank == last ? median(way, IDLE) : 0;
 }
 
-/* Segments of the put that have come, at least in part. */
+/* Segments of the put that have come, at least in part, with this mark. */
 static size_t segments_there(const char *base, size_t bytes, char mark)
 {
     size_t there = 0;
@@ -69,36 +76,57 @@ static size_t segments_there(const char *base, size_t bytes, char mark)
     return there;
 }
 
-/* Returns the message's way at the last rank, the put's time at rank 0. */
-static double once(ncclx_win_t win, const char *base, char *data, size_t bytes, char mark)
+/* A put's data may not be changed before it is complete: what comes is the one or the other, and it is this that tells when it left. */
+static char late(char mark)
 {
-    double took = 0;
+    return (char)(mark ^ 0x80);
+}
+
+static void mark_late(char *data, size_t bytes, char mark)
+{
+    for (size_t at = 0; at < bytes; at += SEGMENT) ((volatile char *)data)[at] = late(mark);
+}
+
+struct try {
+    double took; /* the message's way at the last rank, the put's time at rank 0 */
+    double ahead;
+};
+
+static struct try once(ncclx_win_t win, const char *base, char *data, size_t bytes, char mark)
+{
+    struct try try = {.took = 0};
     if (rank == 0) memset(data, mark, bytes);
     OK(ncclx_coll_barrier(NCCLX_COMM_WORLD));
     if (rank == last) {
-        took = receive_time();
-        CHECK(segments_there(base, bytes, mark) < bytes / SEGMENT / 2);
+        try.took = receive_time();
+        try.ahead = (double)segments_there(base, bytes, late(mark));
     } else if (rank == 0) {
         double begin = now();
         OK(ncclx_win_put(data, bytes, NCCLX_BYTE, last, 0, win));
+        mark_late(data, bytes, mark);
         send_time();
         OK(ncclx_win_flush(last, win));
-        took = now() - begin;
+        try.took = now() - begin;
     }
     OK(ncclx_coll_barrier(NCCLX_COMM_WORLD));
-    if (rank == last) CHECK(segments_there(base, bytes, mark) == (bytes + SEGMENT - 1) / SEGMENT && base[bytes - 1] == mark);
+    if (rank == last) {
+        size_t there = segments_there(base, bytes, mark) + segments_there(base, bytes, late(mark));
+        CHECK(there == (bytes + SEGMENT - 1) / SEGMENT && base[bytes - 1] == mark);
+    }
     OK(ncclx_coll_barrier(NCCLX_COMM_WORLD));
-    return took;
+    return try;
 }
 
 int main(int argc, char **argv)
 {
     int size;
+    setenv("NCCLX_DQPLB_NODE", LIMITS, 1);
+    setenv("NCCLX_DQPLB_ZONE", LIMITS, 1);
     OK(ncclx_init(&argc, &argv));
     OK(ncclx_comm_rank(NCCLX_COMM_WORLD, &rank));
     OK(ncclx_comm_size(NCCLX_COMM_WORLD, &size));
     size_t bytes = argc > 1 ? strtoull(argv[1], NULL, 10) << 20 : 0;
-    int times = argc > 2 ? atoi(argv[2]) : 1;
+    int times = argc > 2 ? atoi(argv[2]) : TIMES;
     CHECK(size >= 2 && bytes > 0 && times > 0 && times <= TIMES_MOST);
     last = size - 1;
     void *base;
@@ -107,18 +135,24 @@ int main(int argc, char **argv)
     CHECK(rank != 0 || data);
     OK(ncclx_win_allocate(rank == last ? bytes : 0, 1, NCCLX_INFO_NULL, NCCLX_COMM_WORLD, &base, &win));
     OK(ncclx_win_lock_all(win));
-    double sample[TIMES_MOST], figures[2];
+    double took[TIMES_MOST], ahead[TIMES_MOST], figures[3];
     once(win, base, data, bytes, 1); /* pages are there, and lanes open */
     double alone = idle();
-    for (int i = 0; i < times; i++) sample[i] = once(win, base, data, bytes, (char)(i + 2));
+    for (int i = 0; i < times; i++) {
+        struct try try = once(win, base, data, bytes, (char)(i + 2));
+        took[i] = try.took;
+        ahead[i] = try.ahead;
+    }
     if (rank == last) {
         figures[0] = alone;
-        figures[1] = median(sample, times);
-        OK(ncclx_send(figures, 2, NCCLX_DOUBLE, 0, 2, NCCLX_COMM_WORLD));
+        figures[1] = median(took, times);
+        figures[2] = median(ahead, times); /* on a busy machine a try may be held up between any two steps, and more comes meanwhile */
+        CHECK(figures[2] <= AHEAD_MOST);
+        OK(ncclx_send(figures, 3, NCCLX_DOUBLE, 0, 2, NCCLX_COMM_WORLD));
     } else if (rank == 0) {
-        OK(ncclx_recv(figures, 2, NCCLX_DOUBLE, last, 2, NCCLX_COMM_WORLD, NULL));
-        printf("idle %.1f behind %.1f segment %.1f\n", figures[0], figures[1],
-               median(sample, times) * (double)SEGMENT / (double)bytes);
+        OK(ncclx_recv(figures, 3, NCCLX_DOUBLE, last, 2, NCCLX_COMM_WORLD, NULL));
+        printf("idle %.1f behind %.1f segment %.1f ahead %.0f\n", figures[0], figures[1], median(took, times) * (double)SEGMENT / (double)bytes,
+               figures[2]);
     }
     OK(ncclx_win_unlock_all(win));
     OK(ncclx_win_free(&win));
