@@ -17,9 +17,10 @@
  * announcement had not counted could be taken by the receive; it may drop any. While one is kept, the next message that
  * its receive accepts uses it up, whichever way that message travels.
  *
- * What a peer can make this process keep is bounded. Data without a receive: past NCCLX_UNEXPECTED_LIMIT it is told HOLD, and whatever was
- * not on its way then asks first, as REQUEST, also what its program had handed over before. REQUESTs without a receive: no more than
- * PROTOCOL_REQUESTS_MAX, of which the sender's program is told with an error. Announcements: the driver drops those beyond a few.
+ * What a peer can make this process keep is bounded. Data without a receive, for which eager messages have no slots: their credit is bytes,
+ * past NCCLX_UNEXPECTED_LIMIT the peer is told HOLD, and whatever was not on its way then (transport.h, in_flight) asks first, as REQUEST,
+ * also what its program had handed over before. REQUESTs without a receive: no more than PROTOCOL_REQUESTS_MAX, of which the sender's program
+ * is told with an error. Announcements: the driver drops those beyond a few.
  */
 #ifndef PML_PROTOCOL_H
 #define PML_PROTOCOL_H
