@@ -2,8 +2,8 @@
  * watch each other, and the first that sees a death ends the job.
  *
  * They see what the node shows. The process manager's daemon starts the ranks of its node: they are children of one
- * process, and the environment of each says which rank it is. A rank that waits looks now and then whether they are
- * still there; nothing is done before the first long wait, there is no thread, and nothing is asked of the server. What
+ * process, and the environment of each says which rank it is. A rank that waits, or polls, looks now and then whether they
+ * are still there; nothing is done before the first long wait, there is no thread, and nothing is asked of the server. What
  * cannot be read (another user's processes, no /proc) is not watched. A rank that is alone on its node has nobody who
  * watches it: of that Slurm is asked (step.c). Under ncclxrun its daemon does all this.
  *

@@ -52,6 +52,14 @@ static inline int api_leave(const struct api_call *call, int error)
     return NCCLX_SUCCESS;
 }
 
+/* Ends a call that looked whether something is there or complete: *flag is stored unless the look itself has failed. */
+static inline int api_leave_look(const struct api_call *call, int error, bool found, int *flag)
+{
+    if (API_UNLIKELY(error)) return api_leave(call, error);
+    *flag = found;
+    return api_leave(call, found ? NCCLX_SUCCESS : base_look_check(call->rt, call->name));
+}
+
 static inline int api_enter(struct api_call *call, const char *name)
 {
     bool ready = atomic_load_explicit(&ncclx_process.state, memory_order_acquire) == PROCESS_READY;

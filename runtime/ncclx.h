@@ -354,7 +354,8 @@ int ncclx_irecv(void *buf, size_t count, ncclx_datatype_t type, int source, int 
 /* A send and a receive at once, without deadlock. The buffers must not overlap. */
 int ncclx_sendrecv(const void *sendbuf, size_t sendcount, void *recvbuf, size_t recvcount, ncclx_datatype_t type,
                    int dest, int sendtag, int source, int recvtag, ncclx_comm_t comm, ncclx_status_t *status);
-/* Waits for, or looks for, a message that a receive with these arguments would match, and leaves it. */
+/* Waits for, or looks for, a message that a receive with these arguments would match, and leaves it. Where there is none
+ * (*flag 0) and a peer is lost, either is NCCLX_ERR_PROC_FAILED. */
 int ncclx_probe(int source, int tag, ncclx_comm_t comm, ncclx_status_t *status);
 int ncclx_iprobe(int source, int tag, ncclx_comm_t comm, int *flag, ncclx_status_t *status);
 /* The same, and takes the message out: only ncclx_mrecv or ncclx_imrecv with this handle can receive it. */
@@ -368,7 +369,9 @@ int ncclx_status_count(const ncclx_status_t *status, ncclx_datatype_t type, size
 /* ---- Requests ----------------------------------------------------------------------------------------------- */
 
 /* Completion frees a request and sets the handle to NCCLX_REQUEST_NULL. Null handles are complete, with an empty status. The
- * plural forms take `count` handles; on failure of one they return NCCLX_ERR_IN_STATUS and every status' error is set. */
+ * plural forms take `count` handles; on failure of one they return NCCLX_ERR_IN_STATUS and every status' error is set.
+ * Once a peer is lost, or the job is being ended, a wait that is not over and a test (*flag 0) that finds nothing complete
+ * return NCCLX_ERR_PROC_FAILED or NCCLX_ERR_ABORTED. What is not complete keeps its handle; the all forms give back what is. */
 int ncclx_wait(ncclx_request_t *request, ncclx_status_t *status);
 int ncclx_test(ncclx_request_t *request, int *flag, ncclx_status_t *status);
 int ncclx_waitall(size_t count, ncclx_request_t *requests, ncclx_status_t *statuses);
@@ -601,7 +604,8 @@ int ncclx_win_put_signal(const void *origin, size_t count, ncclx_datatype_t type
                          ncclx_win_t win, size_t slot, ncclx_signal_op_t op, uint64_t value);
 int ncclx_win_signal(int target, ncclx_win_t win, size_t slot, ncclx_signal_op_t op, uint64_t value);
 /* Waits until this rank's own slot compares true; *seen (may be null) is the value that did. timeout_us < 0 waits for ever, or as long as
- * NCCLX_TIMEOUT allows; NCCLX_ERR_TIMEOUT otherwise, with the last value in *seen. Data that the signal announces is then visible. */
+ * NCCLX_TIMEOUT allows; NCCLX_ERR_TIMEOUT otherwise, with the last value in *seen. Data that the signal announces is then visible.
+ * Once a peer is lost, a wait or a test (*flag 0) whose condition is not true is NCCLX_ERR_PROC_FAILED. */
 int ncclx_win_wait_signal(ncclx_win_t win, size_t slot, ncclx_compare_t compare, uint64_t value, int64_t timeout_us,
                           uint64_t *seen);
 int ncclx_win_test_signal(ncclx_win_t win, size_t slot, ncclx_compare_t compare, uint64_t value, int *flag,
@@ -638,7 +642,7 @@ int ncclx_win_unlock(int target, ncclx_win_t win);
  * wait; start waits until all members of its group have posted, and then operations may go to these only; complete
  * completes them and tells the targets; wait waits until all members of post's group have called complete, test looks
  * whether they have (*flag 1: the epoch is over). A rank may be in both kinds at once. Errors: RMA_SYNC (wrong order;
- * locks or lock_all; an operation outside the group), GROUP. */
+ * locks or lock_all; an operation outside the group), GROUP, PROC_FAILED (a peer is lost; the epoch of wait and test goes on). */
 int ncclx_win_post(ncclx_group_t group, ncclx_win_t win);
 int ncclx_win_start(ncclx_group_t group, ncclx_win_t win);
 int ncclx_win_complete(ncclx_win_t win);

@@ -246,8 +246,7 @@ API_DEFINE(int, iprobe)(int source, int tag, ncclx_comm_t comm, int *flag, ncclx
     if (error) return api_leave(&call, error);
     if (source == NCCLX_PROC_NULL) set_null_status(status);
     else error = look(&probe, &found, NULL, status ? status : &ignored);
-    if (!error) *flag = found;
-    return api_leave(&call, error);
+    return api_leave_look(&call, error, found, flag);
 }
 
 static void publish_message(struct ncclx_rt *rt, struct ncclx_message *taken, ncclx_message_t *message)
@@ -299,9 +298,8 @@ API_DEFINE(int, improbe)(int source, int tag, ncclx_comm_t comm, int *flag, nccl
     *message = source == NCCLX_PROC_NULL ? NCCLX_MESSAGE_NO_PROC : NCCLX_MESSAGE_NULL;
     if (source == NCCLX_PROC_NULL) set_null_status(status);
     else error = look(&probe, &found, &taken, status ? status : &ignored);
-    if (!error) *flag = found;
     if (!error && taken) publish_message(call.rt, taken, message);
-    return api_leave(&call, error);
+    return api_leave_look(&call, error, found, flag);
 }
 
 /* What mrecv and imrecv share: consumes *message and starts the receive. */

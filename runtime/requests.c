@@ -117,8 +117,12 @@ API_DEFINE(int, test)(ncclx_request_t *request, int *flag, ncclx_status_t *statu
         set_status(status, &empty_status);
         return api_leave(&call, NCCLX_SUCCESS);
     }
-    *flag = is_complete_now(call.rt, *request);
-    return api_leave(&call, *flag ? collect_with_detail(&call, request, status) : NCCLX_SUCCESS);
+    if (!is_complete_now(call.rt, *request)) {
+        call.comm = (*request)->comm;
+        return api_leave_look(&call, NCCLX_SUCCESS, false, flag);
+    }
+    *flag = 1;
+    return api_leave(&call, collect_with_detail(&call, request, status));
 }
 
 API_DEFINE(int, request_get_status)(ncclx_request_t request, int *flag, ncclx_status_t *status)
@@ -129,9 +133,10 @@ API_DEFINE(int, request_get_status)(ncclx_request_t request, int *flag, ncclx_st
     error = api_check_out(flag, "flag");
     if (!error && !is_idle(request) && request->collected) error = stale(request);
     if (error) return api_leave(&call, error);
-    *flag = is_idle(request) || is_complete_now(call.rt, request);
-    if (*flag) set_status(status, is_idle(request) ? &empty_status : &request->status);
-    return api_leave(&call, NCCLX_SUCCESS);
+    bool complete = is_idle(request) || is_complete_now(call.rt, request);
+    if (complete) set_status(status, is_idle(request) ? &empty_status : &request->status);
+    else call.comm = request->comm;
+    return api_leave_look(&call, NCCLX_SUCCESS, complete, flag);
 }
 
 /* ---- Arrays ---- */
@@ -227,19 +232,23 @@ static int wait_each(const struct request_list *list)
     return NCCLX_SUCCESS;
 }
 
+/* The same where a wait or a test has ended without them all: why it did comes before what failed earlier. */
+static int collect_after(int gave_up, struct api_call *call, const struct request_list *list, ncclx_status_t *statuses)
+{
+    char detail[1024];
+    snprintf(detail, sizeof detail, "%s", base_error_detail());
+    collect_all(call, list, statuses);
+    return base_error(gave_up, "%s", detail);
+}
+
 API_DEFINE(int, waitall)(size_t count, ncclx_request_t *requests, ncclx_status_t *statuses)
 {
     struct api_call call;
     struct request_list list = {.count = count, .requests = requests};
-    char detail[1024];
     int error = enter_list(&call, API_NAME, count, requests);
     if (API_UNLIKELY(error)) return error;
     int gave_up = wait_each(&list);
-    if (API_LIKELY(!gave_up)) return api_leave(&call, collect_all(&call, &list, statuses));
-    snprintf(detail, sizeof detail, "%s",
-             base_error_detail()); /* why the wait itself ended comes before what failed earlier */
-    collect_all(&call, &list, statuses);
-    return api_leave(&call, base_error(gave_up, "%s", detail));
+    return api_leave(&call, API_UNLIKELY(gave_up) ? collect_after(gave_up, &call, &list, statuses) : collect_all(&call, &list, statuses));
 }
 
 API_DEFINE(int, testall)(size_t count, ncclx_request_t *requests, int *flag, ncclx_status_t *statuses)
@@ -252,7 +261,9 @@ API_DEFINE(int, testall)(size_t count, ncclx_request_t *requests, int *flag, ncc
     if (API_UNLIKELY(error)) return api_leave(&call, error);
     if (count_incomplete(&list)) base_progress(call.rt);
     *flag = count_incomplete(&list) == 0;
-    return api_leave(&call, *flag ? collect_all(&call, &list, statuses) : NCCLX_SUCCESS);
+    if (*flag) return api_leave(&call, collect_all(&call, &list, statuses));
+    error = base_look_check(call.rt, API_NAME);
+    return api_leave(&call, API_UNLIKELY(error) ? collect_after(error, &call, &list, statuses) : NCCLX_SUCCESS);
 }
 
 /* Drives progress until one is complete: its index. The list holds active requests. */
@@ -308,7 +319,7 @@ API_DEFINE(int, testany)(size_t count, ncclx_request_t *requests, size_t *index,
     }
     size_t found = next_complete(&list, 0);
     if (found == count && base_progress(call.rt)) found = next_complete(&list, 0);
-    if (found == count) return api_leave(&call, NCCLX_SUCCESS);
+    if (found == count) return api_leave_look(&call, NCCLX_SUCCESS, false, flag);
     *index = found;
     *flag = 1;
     return api_leave(&call, collect_with_detail(&call, &requests[found], status));
@@ -344,7 +355,9 @@ static int some(const char *name, bool block, size_t count, ncclx_request_t *req
     }
     if (block) error = wait_for_any(call.rt, &list, name, &first);
     else if (next_complete(&list, 0) == count) base_progress(call.rt);
-    return api_leave(&call, error ? error : collect_some(&call, &list, done, indices, statuses));
+    if (error) return api_leave(&call, error);
+    error = collect_some(&call, &list, done, indices, statuses);
+    return api_leave(&call, *done ? error : base_look_check(call.rt, name));
 }
 
 API_DEFINE(int, waitsome)(size_t count, ncclx_request_t *requests, size_t *done, size_t *indices,

@@ -99,8 +99,7 @@ API_DEFINE(int, win_test_signal)(ncclx_win_t win, size_t slot, ncclx_compare_t c
     error = api_check_out(flag, "flag");
     if (API_LIKELY(!error)) error = check_compare(compare);
     if (API_LIKELY(!error)) error = osc_test_signal(call.win, slot, compare, value, &satisfied, seen);
-    if (API_LIKELY(!error)) *flag = satisfied;
-    return api_leave(&call, error);
+    return api_leave_look(&call, error, satisfied, flag);
 }
 
 static int check_conditions(const struct osc_conditions *conditions)
@@ -152,8 +151,7 @@ API_DEFINE(int, win_test_signal_any)(ncclx_win_t win, size_t count, const size_t
     if (!error) error = api_check_out(index, "index");
     if (!error) error = check_conditions(&conditions);
     if (!error) error = osc_test_any(call.win, &conditions, &satisfied, index, seen);
-    if (!error) *flag = satisfied;
-    return api_leave(&call, error);
+    return api_leave_look(&call, error, satisfied, flag);
 }
 
 API_DEFINE(int, win_test_signal_all)(ncclx_win_t win, size_t count, const size_t *slots,
@@ -167,6 +165,5 @@ API_DEFINE(int, win_test_signal_all)(ncclx_win_t win, size_t count, const size_t
     error = api_check_out(flag, "flag");
     if (!error) error = check_conditions(&conditions);
     if (!error) error = osc_test_all(call.win, &conditions, &satisfied, seen);
-    if (!error) *flag = satisfied;
-    return api_leave(&call, error);
+    return api_leave_look(&call, error, satisfied, flag);
 }

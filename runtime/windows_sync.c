@@ -138,6 +138,5 @@ API_DEFINE(int, win_test)(ncclx_win_t win, int *flag)
     if (API_UNLIKELY(error)) return error;
     error = api_check_out(flag, "flag");
     if (!error) error = osc_test(call.win, &over);
-    if (!error) *flag = over;
-    return api_leave(&call, error);
+    return api_leave_look(&call, error, over, flag);
 }

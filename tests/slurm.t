@@ -98,6 +98,10 @@ dies() { # dies NODES TRANSPORTS PHASE SECONDS WHO_SAYS_WHAT
     like "and is named" "$5" "$(cat "$scratch/out" "$scratch/err")"
 }
 dies 1 shm,self signal 2 'ncclx: rank 1 on n1 .*died without leaving the job; rank 0 saw it'
+dies 1 shm,self test 2 'ncclx: rank 1 on n1 .*died without leaving the job; rank 0 saw it'
+dies 1 shm,self iprobe 2 'ncclx: rank 1 on n1 .*died without leaving the job; rank 0 saw it'
+dies 1 shm,self test_signal 2 'ncclx: rank 1 on n1 .*died without leaving the job; rank 0 saw it'
+dies 2 tcp test 2 'NCCLX_ERR_PROC_FAILED.*rank 1 is lost'
 dies 2 tcp collective 2 'NCCLX_ERR_PROC_FAILED.*rank 1 is lost'
 dies 2 shm,self connected 30 'ncclx: rank 1 on n2 died without leaving the job, as Slurm says'
 step "ncclx_abort ends it with its code" 7 -N2 -n4 "$mp/life" abort 2 7

@@ -1,15 +1,16 @@
 #!/bin/bash
-# tcp_death.t - a peer behind a socket that dies, in each phase of the connection: whoever waits for it is told which rank it was,
-# within two seconds; and one that stops ends no call before NCCLX_TIMEOUT does.
+# tcp_death.t - a peer behind a socket that dies, in each phase of the connection: whoever waits for it, or looks again and again, is told
+# which rank it was, within two seconds; and one that stops ends no call before NCCLX_TIMEOUT does.
 . "$(dirname "$0")/lib.sh"
 mp=$top_builddir/tests/mp
 TEST_TIMEOUT=60
 export NCCLX_TRANSPORTS=tcp NCCLX_ERRORS=return
 
-for how in connecting authenticated connected receiving sending signal fence collective; do
+polls="test testall testany testsome get_status test-collective iprobe improbe test_signal test_signal_any test_signal_all win_test"
+for how in connecting authenticated connected receiving sending signal fence collective $polls; do
     hour=$(awk '{ print $1 + 2 }' /proc/uptime)
     NCCLX_LOG=warn,tcp:info runs "rank 1 is killed: $how" 137 ncclxrun -n 2 --kill-grace 5 "$mp/death" $how "$hour"
-    like "$how: the call that waits names it" '^NCCLX_ERR_PROC_FAILED.*rank 1 is lost' "$out"
+    like "$how: the call names it" '^NCCLX_ERR_PROC_FAILED.*rank 1 is lost' "$out"
     if [[ $out =~ after\ (-?[0-9]+)\ ms ]] && [ "${BASH_REMATCH[1]}" -ge 0 ] && [ "${BASH_REMATCH[1]}" -lt 2000 ]; then pass "$how: in time"
     else fail "$how: in time" "$out"; fi
     like "$how: the launcher names it, too" 'rank 1 .*(killed|signal)' "$err"

@@ -45,9 +45,9 @@ struct ncclx_rt {
     pthread_t agent;
     bool agent_running;
     atomic_bool agent_stop;
-    void (*watch)(struct ncclx_rt *rt, uint64_t now); /* what a rank that waits looks at now and then; null: nothing */
+    void (*watch)(struct ncclx_rt *rt, uint64_t now); /* what a rank that waits, or looks, looks at now and then; null: nothing */
     uint64_t watch_ns;            /* when next */
-    atomic_bool aborting;         /* the job is being ended: waits return ERR_ABORTED */
+    atomic_bool aborting;         /* the job is being ended: waits and looks return ERR_ABORTED */
     atomic_uint dump_requested;   /* counts requests to print what this rank waits for */
     atomic_uint dump_answered;    /* the last of them that a wait has answered */
     int lost_peer;                /* job rank of the first one that was lost, plus one; 0: none */
@@ -94,7 +94,7 @@ void base_rt_sleep_on(struct ncclx_rt *rt, base_block_fn block, base_wake_fn wak
 /* For threads that bring what no poller and no peer's wake-up tells of. Without the lock. */
 void base_rt_wake(struct ncclx_rt *rt);
 
-/* A transport has lost a peer: from now on every wait that is not over ends with ERR_PROC_FAILED. The first one counts. */
+/* A transport has lost a peer: from now on every wait that is not over, or look in vain, ends with ERR_PROC_FAILED. The first one counts. */
 void base_rt_peer_lost(struct ncclx_rt *rt, int rank, const char *why);
 
 /* One round of all pollers. Returns events handled; 0 when called from inside itself. */

@@ -38,14 +38,21 @@ static int check_deadline(const struct base_wait *wait, uint64_t now)
     return base_error(NCCLX_ERR_TIMEOUT, "deadline passed %s", text);
 }
 
+/* Why what has not completed yet is not waited for any more. */
+static int check_faults(const struct ncclx_rt *rt, const char *call)
+{
+    if (atomic_load_explicit(&rt->aborting, memory_order_relaxed))
+        return base_error(NCCLX_ERR_ABORTED, "%s: the job is being ended", call);
+    if (rt->lost_peer) return base_error(NCCLX_ERR_PROC_FAILED, "%s: rank %d is lost: %s", call, rt->lost_peer - 1, rt->lost_why);
+    return NCCLX_SUCCESS;
+}
+
 int base_wait_check(struct base_wait *wait)
 {
     struct ncclx_rt *rt = wait->rt;
     char text[512];
-    if (atomic_load_explicit(&rt->aborting, memory_order_relaxed))
-        return base_error(NCCLX_ERR_ABORTED, "%s: the job is being ended", wait->call);
-    if (rt->lost_peer)
-        return base_error(NCCLX_ERR_PROC_FAILED, "%s: rank %d is lost: %s", wait->call, rt->lost_peer - 1, rt->lost_why);
+    int error = check_faults(rt, wait->call);
+    if (error) return error;
     uint64_t now = base_clock_ns();
     wait->checked_ns = now;
     if (!wait->idle_ns) wait->idle_ns = now;
@@ -62,6 +69,12 @@ int base_wait_check(struct base_wait *wait)
         say(rt, text);
     }
     return check_deadline(wait, now);
+}
+
+int base_look_check_slowly(struct ncclx_rt *rt, const char *call)
+{
+    if (rt->watch && base_clock_coarse_ns() >= rt->watch_ns) rt->watch(rt, base_clock_ns());
+    return check_faults(rt, call);
 }
 
 bool base_wait_ready(const struct ncclx_rt *rt)

@@ -84,6 +84,16 @@ static inline int base_wait_step(struct base_wait *wait)
     return base_progress(wait->rt) ? base_wait_busy(wait) : base_wait_idle(wait);
 }
 
+int base_look_check_slowly(struct ncclx_rt *rt, const char *call);
+
+/* For a call that looks once instead, and has found nothing complete: a program that loops on it would never learn otherwise that a peer
+ * is lost or the job's end has come. Results as base_wait_check, less the deadline. */
+static inline int base_look_check(struct ncclx_rt *rt, const char *call)
+{
+    bool quiet = !rt->lost_peer && !rt->watch && !atomic_load_explicit(&rt->aborting, memory_order_relaxed);
+    return __builtin_expect(quiet, 1) ? NCCLX_SUCCESS : base_look_check_slowly(rt, call);
+}
+
 /* The last look before a sleep, under the lock: whether some wait is over. */
 bool base_wait_ready(const struct ncclx_rt *rt);
 

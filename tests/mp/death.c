@@ -1,7 +1,7 @@
 /* death.c - `death HOW HOUR [stop|late]`: the last rank is killed, or only stops, in a phase of its connection to rank 0, whose wait
- * must name it, or end at NCCLX_TIMEOUT, in time; those between have no part in it. late: the launcher sees its death LATE_S later. HOUR is in seconds of
- * CLOCK_MONOTONIC. Runs with NCCLX_ERRORS=return. Rank 0 prints what its call said, and how many milliseconds after that
- * hour. */
+ * must name it, or end at NCCLX_TIMEOUT, in time; those between have no part in it. A loop of calls that do not wait must end as a wait
+ * does. late: the launcher sees its death LATE_S later. HOUR is in seconds of CLOCK_MONOTONIC. Runs with NCCLX_ERRORS=return. Rank 0
+ * prints what its call said, and how many milliseconds after that hour. */
 #define _GNU_SOURCE
 #include "check.h"
 
@@ -151,6 +151,146 @@ static int in_collective(double hour)
     return ncclx_coll_allreduce(&one, &sum, 1, NCCLX_DOUBLE, NCCLX_SUM, comm);
 }
 
+/* ---- Calls that do not wait, again and again ---- */
+
+struct polled {
+    ncclx_request_t requests[2]; /* neither ever completes */
+    ncclx_win_t win;             /* nor does a signal or an epoch */
+};
+
+static int poll_test(struct polled *polled, int *flag)
+{
+    return ncclx_test(&polled->requests[0], flag, NCCLX_STATUS_IGNORE);
+}
+
+static int poll_testall(struct polled *polled, int *flag)
+{
+    return ncclx_testall(2, polled->requests, flag, NCCLX_STATUSES_IGNORE);
+}
+
+static int poll_testany(struct polled *polled, int *flag)
+{
+    size_t index;
+    return ncclx_testany(2, polled->requests, &index, flag, NCCLX_STATUS_IGNORE);
+}
+
+static int poll_testsome(struct polled *polled, int *flag)
+{
+    size_t done = 0, indices[2];
+    int code = ncclx_testsome(2, polled->requests, &done, indices, NCCLX_STATUSES_IGNORE);
+    *flag = done > 0;
+    return code;
+}
+
+static int poll_get_status(struct polled *polled, int *flag)
+{
+    return ncclx_request_get_status(polled->requests[0], flag, NCCLX_STATUS_IGNORE);
+}
+
+static int poll_iprobe(struct polled *polled, int *flag)
+{
+    (void)polled;
+    return ncclx_iprobe(last, 3, comm, flag, NCCLX_STATUS_IGNORE);
+}
+
+static int poll_improbe(struct polled *polled, int *flag)
+{
+    ncclx_message_t message;
+    (void)polled;
+    return ncclx_improbe(last, 3, comm, flag, &message, NCCLX_STATUS_IGNORE);
+}
+
+static int poll_signal(struct polled *polled, int *flag)
+{
+    return ncclx_win_test_signal(polled->win, 0, NCCLX_CMP_EQ, 5, flag, NULL);
+}
+
+static int poll_signal_any(struct polled *polled, int *flag)
+{
+    size_t slots[] = {0, 1}, index;
+    ncclx_compare_t compares[] = {NCCLX_CMP_EQ, NCCLX_CMP_EQ};
+    uint64_t values[] = {5, 5};
+    return ncclx_win_test_signal_any(polled->win, 2, slots, compares, values, flag, &index, NULL);
+}
+
+static int poll_signal_all(struct polled *polled, int *flag)
+{
+    size_t slots[] = {0, 1};
+    ncclx_compare_t compares[] = {NCCLX_CMP_EQ, NCCLX_CMP_GE};
+    uint64_t values[] = {5, 0};
+    return ncclx_win_test_signal_all(polled->win, 2, slots, compares, values, flag, NULL);
+}
+
+static int poll_epoch(struct polled *polled, int *flag)
+{
+    return ncclx_win_test(polled->win, flag);
+}
+
+static const struct {
+    const char *how;
+    int (*poll)(struct polled *polled, int *flag);
+    enum { NOTHING, RECEIVES, COLLECTIVES, WINDOW } of;
+} polls[] = {
+    {"test", poll_test, RECEIVES},
+    {"testall", poll_testall, RECEIVES},
+    {"testany", poll_testany, RECEIVES},
+    {"testsome", poll_testsome, RECEIVES},
+    {"get_status", poll_get_status, RECEIVES},
+    {"test-collective", poll_test, COLLECTIVES},
+    {"iprobe", poll_iprobe, NOTHING},
+    {"improbe", poll_improbe, NOTHING},
+    {"test_signal", poll_signal, WINDOW},
+    {"test_signal_any", poll_signal_any, WINDOW},
+    {"test_signal_all", poll_signal_all, WINDOW},
+    {"win_test", poll_epoch, WINDOW},
+};
+#define POLLS (sizeof polls / sizeof polls[0])
+
+static size_t poll_named(const char *how)
+{
+    size_t i = 0;
+    while (i < POLLS && strcmp(polls[i].how, how) != 0) i++;
+    return i;
+}
+
+static void post_to_last(ncclx_win_t win)
+{
+    ncclx_group_t all, partner;
+    OK(ncclx_comm_group(comm, &all));
+    OK(ncclx_group_incl(all, 1, &last, &partner));
+    OK(ncclx_win_post(partner, win));
+    OK(ncclx_group_free(&partner));
+    OK(ncclx_group_free(&all));
+}
+
+/* A call that fails leaves what it looked at as it was: it fails again, alike. */
+static int polling(double hour, size_t which)
+{
+    static double in[2], out[2]; /* what was given up may be written to */
+    struct polled polled = {{NCCLX_REQUEST_NULL, NCCLX_REQUEST_NULL}, NCCLX_WIN_NULL};
+    void *base;
+    int flag = 0, code = NCCLX_SUCCESS;
+    if (polls[which].of == WINDOW) {
+        OK(ncclx_win_allocate(4096, 1, NCCLX_INFO_NULL, comm, &base, &polled.win));
+        OK(ncclx_win_set_errhandler(polled.win, NCCLX_ERRORS_RETURN));
+    }
+    connect_first();
+    if (rank == last) die_at(hour);
+    for (int i = 0; i < 2; i++) {
+        if (polls[which].of == RECEIVES) OK(ncclx_irecv(&in[i], 1, NCCLX_DOUBLE, last, i, comm, &polled.requests[i]));
+        if (polls[which].of == COLLECTIVES) OK(ncclx_coll_iallreduce(&out[i], &in[i], 1, NCCLX_DOUBLE, NCCLX_SUM, comm, &polled.requests[i]));
+    }
+    if (polls[which].poll == poll_epoch) post_to_last(polled.win);
+    while (code == NCCLX_SUCCESS) {
+        code = polls[which].poll(&polled, &flag);
+        CHECK(!flag);
+    }
+    CHECK(polls[which].poll(&polled, &flag) == code && !flag);
+    for (int i = 0; i < 2; i++)
+        CHECK((polled.requests[i] == NCCLX_REQUEST_NULL) == (polls[which].of != RECEIVES && polls[which].of != COLLECTIVES));
+    return code;
+}
+
 /* Sets comm. Who has no part is there until all is over, so that rank 0 loses one peer only. strangers: the two meet later. */
 static void meet(bool strangers, double hour)
 {
@@ -199,6 +339,8 @@ int main(int argc, char **argv)
         code = with_window(hour, true);
     else if (!strcmp(how, "collective"))
         code = in_collective(hour);
+    else if (poll_named(how) < POLLS)
+        code = polling(hour, poll_named(how));
     else
         check_failed(__FILE__, __LINE__, "no such case");
     printf("%s after %.0f ms: %s\n", ncclx_error_string(code), (now() - hour) * 1000, ncclx_error_detail());

@@ -227,6 +227,39 @@ static void end_of_the_job_ends_a_wait(void **state)
     base_rt_release(&rt);
 }
 
+static void lose_in_time(struct ncclx_rt *rt, uint64_t now)
+{
+    rt->watch_ns = now + BASE_NS_PER_S;
+    base_rt_peer_lost(rt, 3, "its node is on fire");
+}
+
+/* Whatever ends a wait ends a loop of looks, in the same words; and what a rank looks at while it waits is looked at here, too. */
+static void faults_end_looks_as_waits(void **state)
+{
+    struct ncclx_rt rt;
+    struct ncclx_request request;
+    char text[512];
+    (void)state;
+    assert_int_equal(base_rt_init(&rt, no_environment), NCCLX_SUCCESS);
+    base_request_prepare(&request, &kind, &rt, NULL);
+    assert_int_equal(base_look_check(&rt, "ncclx_recv"), NCCLX_SUCCESS);
+    rt.watch = lose_in_time;
+    rt.watch_ns = UINT64_MAX;
+    assert_int_equal(base_look_check(&rt, "ncclx_recv"), NCCLX_SUCCESS);
+    rt.watch_ns = base_clock_ns() + 10000000;
+    uint64_t due = rt.watch_ns;
+    while (!base_look_check(&rt, "ncclx_recv")) {}
+    assert_true(base_clock_ns() >= due && rt.watch_ns > due);
+    assert_int_equal(base_look_check(&rt, "ncclx_recv"), NCCLX_ERR_PROC_FAILED);
+    snprintf(text, sizeof text, "%s", base_error_detail());
+    assert_string_equal(text, "ncclx_recv: rank 3 is lost: its node is on fire");
+    assert_int_equal(base_request_wait(&request, "ncclx_recv"), NCCLX_ERR_PROC_FAILED);
+    assert_string_equal(base_error_detail(), text);
+    atomic_store(&rt.aborting, true);
+    assert_int_equal(base_look_check(&rt, "ncclx_recv"), NCCLX_ERR_ABORTED);
+    base_rt_release(&rt);
+}
+
 static void own_deadline_of_a_wait(void **state)
 {
     struct ncclx_rt rt;
@@ -503,6 +536,7 @@ int main(void)
         cmocka_unit_test(waiting_ends_with_the_operation),
         cmocka_unit_test(deadlines_end_a_wait),
         cmocka_unit_test(end_of_the_job_ends_a_wait),
+        cmocka_unit_test(faults_end_looks_as_waits),
         cmocka_unit_test(own_deadline_of_a_wait),
         cmocka_unit_test(deadlines_end_a_wait_among_traffic),
         cmocka_unit_test(long_waits_sleep),
