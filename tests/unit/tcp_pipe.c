@@ -145,5 +145,6 @@ int main(void)
         cmocka_unit_test(no_signal_when_the_peer_is_gone),
         cmocka_unit_test(a_signal_of_others_stays),
     };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
