@@ -212,14 +212,14 @@ static void wait_long(void)
 }
 
 /* Under Slurm a rank that is alone on its node asks what became of others, now and then, by a child, to which it has a pipe for so long. */
-static bool no_more_descriptors(int count)
+static bool as_many_descriptors(int count)
 {
     int message;
-    for (int tries = 0; tries < 500 && open_descriptors() > count; tries++) {
+    for (int tries = 0; tries < 500 && open_descriptors() != count; tries++) {
         OK(ncclx_iprobe(NCCLX_ANY_SOURCE, 99, WORLD, &message, NCCLX_STATUS_IGNORE)); /* takes the answer */
         rest(10000000);
     }
-    return open_descriptors() <= count;
+    return open_descriptors() == count;
 }
 
 static void warm_up(void)
@@ -248,7 +248,7 @@ static void communicators(void)
     }
     struct figures full = before();
     CHECK(full.asked == first.asked);
-    CHECK(full.peers == first.peers && full.descriptors == first.descriptors && no_more_descriptors(first.all_descriptors));
+    CHECK(full.peers == first.peers && full.descriptors == first.descriptors && as_many_descriptors(first.all_descriptors));
     for (int i = 0; i < TEN; i++) OK(ncclx_comm_free(&comm[i]));
     struct figures last = before();
     int64_t each = worst((full.bytes - first.bytes) / TEN), left = worst(last.bytes - first.bytes), peers = worst(first.peers);
