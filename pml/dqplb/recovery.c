@@ -1,11 +1,18 @@
 /* recovery.c - lanes come up, fail, and come up again: what becomes of their entries. */
 #include "pml/dqplb/private.h"
 
+/* Its entries will go to the fast lane, which they have to precede there: beside it they would not be in order. */
+static bool follows_fast_lane(const struct dqplb_sender *sender, unsigned index)
+{
+    return sender->fast_owed & lane_bit(index) && sender->fast_lane < DQPLB_MAX_LANES && !PLANTED_BUG(BUG_DQPLB_RETURNS_BESIDE);
+}
+
 bool dqplb_lane_may_open(const struct dqplb_sender *sender, unsigned index)
 {
     if (index >= sender->terms.lanes || sender->failed) return false;
     const struct dqplb_lane *lane = &sender->lane[index];
-    return lane->state == DQPLB_LANE_DOWN || (lane->state == DQPLB_LANE_MOVING && lane->heir == DQPLB_MAX_LANES);
+    if (lane->state != DQPLB_LANE_MOVING) return lane->state == DQPLB_LANE_DOWN;
+    return lane->heir == DQPLB_MAX_LANES && !follows_fast_lane(sender, index);
 }
 
 bool dqplb_has_hope(const struct dqplb_sender *sender, uint64_t gone)

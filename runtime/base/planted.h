@@ -141,6 +141,7 @@ enum planted_bug {
     BUG_DQPLB_HOPES_IN_VAIN,       /* a lane whose rest follows one that is gone for good is waited for */
     BUG_DQPLB_OFFER_IGNORED,       /* the sender takes what it would like for what the target offers */
     BUG_DQPLB_LANE_OVERFILLED,     /* each put keeps its limits on a lane, and all together do not */
+    BUG_DQPLB_RETURNS_BESIDE,      /* what a lane held of the fast lane's goes out on it again, while another is the fast lane */
     BUG_DQPLB_LANE_STARVES,        /* one segment a lane may always go, not two */
     /* windows and budgets: pml/dqplb/control, budget */
     BUG_CONTROL_CAP_IGNORED,   /* a window grows beyond the limits of the class */

@@ -26,6 +26,7 @@
 #define MAX_FLUSHES 24
 #define ORDERS 2
 #define WINDOW 64
+#define FRAGILE_LIVES 10
 #define NEAR_WRAP ((UINT64_C(1) << DQPLB_NUMBER_BITS) - 40)
 #define USED 0xee /* what the target writes into a place that was given to it */
 
@@ -64,6 +65,7 @@ struct lane {
     uint32_t life;
     uint64_t least, most, rate; /* ns; ns a byte */
     uint64_t last_arrival, last_placed, last_back, read_until;
+    bool ready; /* open, and not up yet: what it held is still moving */
     bool sender_open, target_open, broken;
     uint64_t lost_after; /* arrivals later than this never happen */
     unsigned posted;     /* receives at the target */
@@ -91,6 +93,7 @@ struct world {
     struct sim_channel *to_target, *to_sender;
     struct sim_channel *credits; /* plain writes on any lane: in no order with the rest */
     bool breaks, loses, over;
+    bool fragile; /* lanes break soon after they have come up, in their first lives */
     bool agreed;
     int failed;
     uint64_t small_bound; /* ns; 0: none */
@@ -344,9 +347,27 @@ static void tell_time(struct world *world)
     if (dqplb_wants_clock(&world->sender)) dqplb_clock(&world->sender, sim_now(world->sim) + 1);
 }
 
+static void lane_breaks(struct sim *sim, void *context, uint64_t index, uint64_t b);
+
+/* As soon as they may, with what waits on others not moved yet. */
+static void bring_up(struct world *world)
+{
+    struct sim *sim = world->sim;
+    for (unsigned i = 0; i < world->terms.lanes && !world->over; i++) {
+        struct lane *lane = &world->lane[i];
+        if (!lane->ready || !dqplb_lane_may_open(&world->sender, i)) continue;
+        lane->ready = false;
+        lane->sender_open = true;
+        check(world, dqplb_lane_up(&world->sender, i), "sender");
+        if (world->fragile ? lane->life < FRAGILE_LIVES : world->breaks && sim_chance(sim, 1, world->loses ? 2 : 3))
+            sim_after(sim, sim_random(sim, world->fragile ? 10000 : world->loses ? 10000 : 60000), lane_breaks, world, i, 0);
+    }
+}
+
 static void drive_once(struct world *world)
 {
     struct dqplb_action action;
+    bring_up(world);
     tell_time(world);
     while (world->agreed && !sim_failed(world->sim) && dqplb_next(&world->sender, &action)) {
         if (action.kind == DQPLB_WRITE || action.kind == DQPLB_READ)
@@ -382,22 +403,9 @@ static void open_again(struct sim *sim, void *context, uint64_t index, uint64_t 
     send_message(world->to_target, &(struct message){.kind = MESSAGE_OPEN, .lane = (unsigned)index});
 }
 
-static void lane_breaks(struct sim *sim, void *context, uint64_t index, uint64_t b);
-
-/* It is open; what it held may have begun to follow to another lane meanwhile. */
-static void is_open(struct sim *sim, void *context, uint64_t index, uint64_t b)
+static void is_open(struct world *world, unsigned index)
 {
-    struct world *world = context;
-    (void)b;
-    if (world->over) return;
-    if (!dqplb_lane_may_open(&world->sender, (unsigned)index)) {
-        sim_after(sim, 500, is_open, world, index, 0);
-        return;
-    }
-    world->lane[index].sender_open = true;
-    check(world, dqplb_lane_up(&world->sender, (unsigned)index), "sender");
-    if (world->breaks && sim_chance(sim, 1, world->loses ? 2 : 3))
-        sim_after(sim, sim_random(sim, world->loses ? 10000 : 60000), lane_breaks, world, index, 0);
+    world->lane[index].ready = true;
     drive(world);
 }
 
@@ -500,10 +508,11 @@ static void at_sender(struct sim *sim, void *context, const void *data, size_t b
     } else if (message.kind == MESSAGE_REPORT) {
         check(world, dqplb_lane_reported(&world->sender, message.lane, &message.report), "sender");
         if (world->loses && sim_chance(sim, 1, 3)) world->lane[message.lane].gone = true;
+        else if (sim_chance(sim, 1, 2)) open_again(sim, world, message.lane, 0); /* before what it held goes elsewhere */
         else sim_after(sim, 1000 + sim_random(sim, 40000), open_again, world, message.lane, 0);
         give_up_without_hope(world);
     } else if (message.kind == MESSAGE_OPENED) {
-        is_open(sim, world, message.lane, 0);
+        is_open(world, message.lane);
     }
     drive(world);
 }
@@ -591,9 +600,11 @@ static void agree(struct sim *sim, void *context, uint64_t a, uint64_t b)
 static void start_any(struct sim *sim)
 {
     struct world *world = make_world(sim);
+    world->breaks = sim_chance(sim, 1, 2);
+    world->fragile = world->breaks && sim_chance(sim, 1, 4);
     world->terms = (struct dqplb_terms){.lanes = 1 + (unsigned)sim_random(sim, sim_chance(sim, 1, 2) ? 3 : MAX_LANES),
-                                        .depth = 1 + (unsigned)sim_random(sim, 32),
-                                        .receives = 1 + (unsigned)sim_random(sim, 40),
+                                        .depth = 1 + (unsigned)sim_random(sim, world->fragile ? 4 : 32),
+                                        .receives = 1 + (unsigned)sim_random(sim, world->fragile ? 4 : 40),
                                         .window = WINDOW,
                                         .notices = 1 + (unsigned)sim_random(sim, 8),
                                         .reads = sim_chance(sim, 1, 2)};
@@ -607,7 +618,6 @@ static void start_any(struct sim *sim)
                                       .window = WINDOW << sim_random(sim, 3),
                                       .notices = 1 + (unsigned)sim_random(sim, 16),
                                       .reads = world->terms.reads};
-    world->breaks = sim_chance(sim, 1, 2);
     world->loses = world->breaks && sim_chance(sim, 1, 2);
     for (unsigned i = 0; i < world->terms.lanes; i++) {
         world->lane[i].least = 200;
@@ -615,7 +625,7 @@ static void start_any(struct sim *sim)
         world->lane[i].rate = sim_random(sim, 8);
         world->lane[i].gone = i && sim_chance(sim, 1, 8); /* never opens */
     }
-    open_world(world, sim_random(sim, 64), 300 + sim_random(sim, 4000));
+    open_world(world, world->fragile ? 64 : sim_random(sim, 64), 300 + sim_random(sim, 4000));
     sim_after(sim, sim_random(sim, 20000), agree, world, 0, 0);
     uint64_t at = 0, pace = 1 + sim_random(sim, 2000);
     int puts = 1 + (int)sim_random(sim, MAX_PUTS);
@@ -697,6 +707,7 @@ static const enum planted_bug any_bugs[] = {BUG_DQPLB_NO_MARKER,
                                             BUG_DQPLB_HOPES_IN_VAIN,
                                             BUG_DQPLB_OFFER_IGNORED,
                                             BUG_DQPLB_LANE_OVERFILLED,
+                                            BUG_DQPLB_RETURNS_BESIDE,
                                             BUG_NONE};
 static const enum planted_bug small_bugs[] = {BUG_DQPLB_NO_FAST_PATH, BUG_NONE};
 
