@@ -7,6 +7,19 @@ dqplb_sources = \
 	pml/dqplb/recovery.c \
 	pml/dqplb/sender.c \
 	pml/dqplb/tracker.c
+lanes_sources = \
+	pml/lane.h \
+	pml/lanes/copy.c \
+	pml/lanes/gets.c \
+	pml/lanes/hold.c \
+	pml/lanes/lanes.c pml/lanes/lanes.h \
+	pml/lanes/orders.c \
+	pml/lanes/origin.c \
+	pml/lanes/private.h \
+	pml/lanes/ranges.c \
+	pml/lanes/rest.c \
+	pml/lanes/target.c \
+	pml/lanes/ways.c pml/lanes/ways.h
 pml_sources = \
 	pml/active.c \
 	pml/allowed.c pml/allowed.h \
@@ -31,18 +44,8 @@ pml_sources = \
 	pml/traffic.c \
 	pml/transport.h \
 	$(dqplb_sources) \
-	pml/lane.h \
-	pml/lanes/copy.c \
-	pml/lanes/gets.c \
-	pml/lanes/hold.c \
-	pml/lanes/lanes.c pml/lanes/lanes.h \
-	pml/lanes/orders.c \
-	pml/lanes/origin.c \
-	pml/lanes/private.h \
-	pml/lanes/ranges.c \
-	pml/lanes/rest.c \
-	pml/lanes/target.c \
-	pml/lanes/ways.c pml/lanes/ways.h \
+	$(lanes_sources) \
+	pml/lanes/offer.c \
 	pml/shm/bell.c \
 	pml/shm/cma.c pml/shm/cma.h \
 	pml/shm/help.c pml/shm/help.h \

@@ -9,7 +9,7 @@
  *                                                                          PROTOCOL_REQUESTS_MAX that ask first
  *   announcements of receives                                              64, more are dropped (send.c)
  *   reads of windows that are being answered                               64 (lanes/gets.c)
- *   notices, numbers, lanes                                                lanes_offer (lanes/target.c), the transport's own offer
+ *   notices, numbers, lanes                                                lanes_offer (lanes/offer.c), the transport's own offer
  *   slots of the copy protocol                                             one set (lanes/copy.c)
  *   whatever else it asks for and does not take                            PML_ANSWERS_MAX (internal.h)
  *   what is sent and not acknowledged; what has come and is not whole      KEEP_MAX, TCP_IN_BYTES (tcp/)

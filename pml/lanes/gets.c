@@ -19,6 +19,16 @@ static void ask(struct lanes *lanes, const struct lanes_get *get, uint64_t key)
     pml_post_control(lanes->connection, &packet);
 }
 
+/* As many as the peer allows, in their order. */
+static void ask_more(struct lanes *lanes)
+{
+    while (lanes->unasked && (lanes->asked < ASKED_MAX || PLANTED_BUG(BUG_LANES_GETS_UNBOUNDED))) {
+        const struct lanes_get *get = lanes->unasked;
+        lanes->unasked = get->next;
+        ask(lanes, get, get->order->key);
+    }
+}
+
 static struct lanes_get *make(const struct pml_connection *connection, void *to, size_t bytes)
 {
     struct pml *pml = connection->pml;
@@ -48,20 +58,14 @@ int pml_order_get(struct pml_order *order, size_t offset, void *to, size_t bytes
     if (lanes->last_get) lanes->last_get->next = get;
     else lanes->first_get = get;
     lanes->last_get = get;
+    if (!lanes->unasked) lanes->unasked = get;
     lanes->gets++;
     order->gets++;
     order->under_way++;
     pml->lanes->under_way++;
     lanes->connection->traffic.received += bytes;
-    if (lanes->asked < ASKED_MAX) ask(lanes, get, order->key);
+    ask_more(lanes);
     return NCCLX_SUCCESS;
-}
-
-static struct lanes_get *first_not_asked(const struct lanes *lanes)
-{
-    struct lanes_get *get = lanes->first_get;
-    for (unsigned i = 0; i < lanes->asked && get; i++) get = get->next;
-    return get;
 }
 
 static void end_first(struct lanes *lanes, int code)
@@ -71,6 +75,7 @@ static void end_first(struct lanes *lanes, int code)
     struct pml_order *order = get->order;
     lanes->first_get = get->next;
     if (!get->next) lanes->last_get = NULL;
+    if (lanes->unasked == get) lanes->unasked = get->next;
     lanes->gets--;
     if (lanes->asked) lanes->asked--;
     pml->lanes->under_way--;
@@ -89,8 +94,7 @@ void lanes_get_ended(struct lanes *lanes, uint64_t name)
         return;
     }
     end_first(lanes, NCCLX_SUCCESS);
-    struct lanes_get *next = lanes->lost || lanes->gets == lanes->asked ? NULL : first_not_asked(lanes);
-    if (next) ask(lanes, next, next->order->key);
+    ask_more(lanes);
 }
 
 void lanes_gets_fail(struct lanes *lanes)

@@ -88,7 +88,7 @@ void lanes_lost(struct pml_connection *connection)
     struct lanes *lanes = connection->lanes;
     if (lanes->lost) return;
     lanes->lost = true;
-    lanes_gets_fail(lanes);
+    if (!PLANTED_BUG(BUG_LANES_GETS_LEFT)) lanes_gets_fail(lanes);
     lanes_origin_fail(lanes);
 }
 

@@ -37,8 +37,8 @@ void pml_order_leave(struct pml_order *order)
 void lanes_order_changed(struct pml_order *order)
 {
     order->under_way--;
-    if (order->changed) order->changed(order->arg);
-    else lanes_order_left(order);
+    if (!order->changed) lanes_order_left(order);
+    else if (!PLANTED_BUG(BUG_LANES_UNCHANGED)) order->changed(order->arg);
 }
 
 int pml_order_error(const struct pml_order *order)
@@ -106,7 +106,7 @@ int pml_order_flush(struct pml_order *order, struct pml_goal *goal)
     lanes->origin->under_way++;
     state->under_way++;
     dqplb_flush(&lanes->origin->sender, &order->core, &flush->core);
-    lanes_drive(lanes);
+    lanes_begin(lanes);
     return NCCLX_SUCCESS;
 }
 

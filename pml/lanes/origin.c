@@ -30,7 +30,7 @@ static int make(struct lanes *lanes)
                                 .receives = lanes_offer.receives,
                                 .window = lanes_offer.window,
                                 .notices = lanes_offer.notices,
-                                .reads = lanes->transport->reads};
+                                .reads = lanes->transport->reads && !PLANTED_BUG(BUG_LANES_READS_IGNORED)};
     struct lanes_origin *origin = base_calloc(AREA_PML, 1, sizeof *origin);
     if (!origin) return base_error(NCCLX_ERR_NO_MEM, "no memory for lanes to rank %d", lanes->connection->rank);
     int error = dqplb_sender_init(&origin->sender, &terms, &limits, FAST_BYTES);
@@ -102,7 +102,8 @@ static void open_lane(struct lanes *lanes, unsigned index)
 static void bring_up(struct lanes *lanes, unsigned index)
 {
     struct lanes_origin *origin = lanes->origin;
-    if (origin->lane[index].door != DOOR_READY || !dqplb_lane_may_open(&origin->sender, index)) return;
+    if (origin->lane[index].door != DOOR_READY) return;
+    if (!dqplb_lane_may_open(&origin->sender, index) && !PLANTED_BUG(BUG_LANES_UP_EARLY)) return;
     if (dqplb_lane_up(&origin->sender, index)) {
         lanes_breach(lanes, base_error_detail());
         return;
@@ -132,7 +133,7 @@ void lanes_opened(struct pml_connection *connection, unsigned lane)
 static bool any_hope(const struct lanes_origin *origin)
 {
     uint64_t gone = 0;
-    for (unsigned i = 0; i < origin->sender.terms.lanes; i++)
+    for (unsigned i = 0; i < origin->sender.terms.lanes && !PLANTED_BUG(BUG_LANES_HOPES_IN_VAIN); i++)
         if (i >= origin->wanted || (origin->lane[i].door == DOOR_CLOSED && origin->lane[i].failures == FAILURES_MAX))
             gone |= UINT64_C(1) << i;
     return dqplb_has_hope(&origin->sender, gone);
@@ -259,6 +260,12 @@ static void choose_way(struct lanes *lanes, struct lanes_put *put)
     if (way != WAY_SPREAD) put->core.limits.lanes = 1;
 }
 
+void lanes_begin(struct lanes *lanes)
+{
+    if (!lanes->has_offer) lanes->transport->want(lanes->connection);
+    lanes_drive(lanes);
+}
+
 void lanes_submit(struct lanes *lanes, struct dqplb_order *order, struct lanes_put *put)
 {
     struct lanes_origin *origin = lanes->origin;
@@ -268,8 +275,7 @@ void lanes_submit(struct lanes *lanes, struct dqplb_order *order, struct lanes_p
     origin->under_way++;
     lanes->connection->pml->lanes->under_way++;
     dqplb_put(&origin->sender, order, &put->core);
-    if (!lanes->has_offer) lanes->transport->want(lanes->connection);
-    lanes_drive(lanes);
+    lanes_begin(lanes);
 }
 
 struct lanes_put *lanes_send_make(struct pml_connection *connection, struct pml_request *request, uint64_t receive,
@@ -320,7 +326,7 @@ static void act(struct lanes *lanes, const struct dqplb_action *action)
         put->notice.u.word[0] = action->bound;
         put->notice.u.word[1] = action->fast_bound;
         pml_post_control(lanes->connection, &put->notice);
-        if (put->notice.count == LANES_ANSWERED) lanes->answering--;
+        if (put->notice.count == LANES_ANSWERED && !PLANTED_BUG(BUG_LANES_ANSWERS_KEPT)) lanes->answering--;
         break;
     case DQPLB_DONE:
         put_ended(lanes, put, action->code);
@@ -339,7 +345,7 @@ static void act(struct lanes *lanes, const struct dqplb_action *action)
 static void wake_waiting(struct lanes_state *state, struct dqplb_budget *budget)
 {
     struct dqplb_share *share;
-    if (!budget->first || state->waking) return;
+    if (!budget->first || state->waking || PLANTED_BUG(BUG_LANES_BUDGET_SLEEPS)) return;
     state->waking = true;
     while ((share = budget_next(budget)) != NULL) {
         struct lanes_origin *origin = (struct lanes_origin *)((char *)share - offsetof(struct lanes_origin, sender.share));
@@ -355,7 +361,7 @@ void lanes_drive(struct lanes *lanes)
     struct lanes_origin *origin = lanes->origin;
     struct dqplb_action action;
     if (!origin || !origin->agreed) return;
-    origin->again = true;
+    origin->again = !PLANTED_BUG(BUG_LANES_NOT_AGAIN) || !origin->driving;
     if (origin->driving) return;
     origin->driving = true;
     while (origin->again) {
@@ -363,7 +369,7 @@ void lanes_drive(struct lanes *lanes)
         if (!lanes->lost) mind_lanes(lanes);
         tell_time(origin);
         while (dqplb_next(&origin->sender, &action)) act(lanes, &action);
-        if (!lanes->lost) lanes->transport->ring(lanes->connection);
+        if (!lanes->lost && !PLANTED_BUG(BUG_LANES_NOT_RUNG)) lanes->transport->ring(lanes->connection);
     }
     origin->driving = false;
     wake_waiting(lanes->connection->pml->lanes, origin->sender.share.budget);

@@ -120,7 +120,8 @@ struct lanes {
     struct lane_offer offer; /* of the peer */
     struct lanes_copy *copy; /* made on first use */
     struct lanes_get *first_get, *last_get; /* under way; answers come in this order */
-    unsigned gets, asked;                   /* so many, of which the first were asked for */
+    struct lanes_get *unasked;              /* the first that the peer was not asked for; null: none */
+    unsigned gets, asked;
     unsigned answering;                     /* gets of the peer's, of whose data it was not told yet */
 };
 
@@ -129,6 +130,8 @@ int lanes_origin_of(struct lanes *lanes, struct lanes_origin **origin);
 /* A put with room for its notice, to be handed to lanes_submit; null: memory is short. */
 struct lanes_put *lanes_put_get(struct pml *pml);
 void lanes_submit(struct lanes *lanes, struct dqplb_order *order, struct lanes_put *put);
+/* The core has something to do: it needs a connection. */
+void lanes_begin(struct lanes *lanes);
 /* Says and does what the core wants. */
 void lanes_drive(struct lanes *lanes);
 void lanes_origin_agree(struct lanes *lanes);

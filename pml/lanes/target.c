@@ -1,8 +1,6 @@
 /* target.c - what a peer writes here: lanes that it opens, numbers and notices that come, and what it has to be told. */
 #include "pml/lanes/private.h"
 
-const struct lane_offer lanes_offer = {.lanes = DQPLB_MAX_LANES, .receives = 1024, .window = 4096, .notices = 128};
-
 static struct lanes_target *make(void)
 {
     const struct dqplb_terms terms = {.lanes = lanes_offer.lanes,
@@ -68,7 +66,7 @@ void lanes_close_arrived(struct lanes *lanes, const struct pml_packet *packet)
         return;
     }
     if (fenced) dqplb_tracker_lane_up(&target->tracker, (unsigned)lane);
-    lanes->transport->fence(lanes->connection, (unsigned)lane);
+    if (!PLANTED_BUG(BUG_LANES_NO_FENCE)) lanes->transport->fence(lanes->connection, (unsigned)lane);
     target->fenced |= UINT64_C(1) << lane;
     dqplb_lane_closed(&target->tracker, (unsigned)lane, &report);
     struct pml_packet answer = {.kind = PROTOCOL_LANES,
@@ -139,7 +137,7 @@ static void tell_progress(struct lanes *lanes)
     unsigned lane;
     uint32_t life;
     while (dqplb_credit_due(tracker, &lane, &life, &receives))
-        lanes->transport->credit(lanes->connection, lane, life, receives);
+        if (!PLANTED_BUG(BUG_LANES_CREDITS_KEPT)) lanes->transport->credit(lanes->connection, lane, life, receives);
     if (!dqplb_progress_due(tracker, &expected, &applied)) return;
     struct pml_packet packet = {.kind = PROTOCOL_LANES,
                                 .count = LANES_PROGRESS,
@@ -158,7 +156,7 @@ void lanes_told(struct pml_connection *connection)
         struct pml_packet packet;
         memcpy((void *)&packet, (const void *)&target->notice[place].packet, sizeof packet);
         target->notice[place].next_free = target->free_notice;
-        target->free_notice = (uint32_t)place + 1;
+        if (!PLANTED_BUG(BUG_LANES_PLACE_LEAK)) target->free_notice = (uint32_t)place + 1;
         take_effect(lanes, &packet);
     }
     if (target && !lanes->lost) tell_progress(lanes);

@@ -143,6 +143,20 @@ enum planted_bug {
     BUG_DQPLB_LANE_OVERFILLED,     /* each put keeps its limits on a lane, and all together do not */
     BUG_DQPLB_RETURNS_BESIDE,      /* what a lane held of the fast lane's goes out on it again, while another is the fast lane */
     BUG_DQPLB_LANE_STARVES,        /* one segment a lane may always go, not two */
+    /* the driver of lanes: pml/lanes */
+    BUG_LANES_NO_FENCE,       /* a lane is reported, and not fenced */
+    BUG_LANES_READS_IGNORED,  /* completions are taken for placement, whatever the transport says */
+    BUG_LANES_NOT_RUNG,       /* what was posted stays where it is */
+    BUG_LANES_UP_EARLY,       /* a lane comes up while what it held is still moving */
+    BUG_LANES_PLACE_LEAK,     /* the place of a notice is not free again */
+    BUG_LANES_GETS_LEFT,      /* gets do not end with the connection */
+    BUG_LANES_NOT_AGAIN,      /* what comes while the core is asked is left until somebody asks again */
+    BUG_LANES_ANSWERS_KEPT,   /* gets that were answered still count */
+    BUG_LANES_GETS_UNBOUNDED, /* a peer is asked for more at a time than it allows */
+    BUG_LANES_BUDGET_SLEEPS,  /* nobody tells those that wait for the budget */
+    BUG_LANES_HOPES_IN_VAIN,  /* lanes that nobody opens any more are waited for */
+    BUG_LANES_CREDITS_KEPT,   /* receives are posted again, and the origin is not told */
+    BUG_LANES_UNCHANGED,      /* a window is not told that something of it has ended */
     /* windows and budgets: pml/dqplb/control, budget */
     BUG_CONTROL_CAP_IGNORED,   /* a window grows beyond the limits of the class */
     BUG_CONTROL_DELAY_IGNORED, /* a window that is used grows, whatever stands in queues */

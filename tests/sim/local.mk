@@ -64,6 +64,13 @@ tests_sim_dqplb_SOURCES = tests/sim/dqplb.c $(dqplb_sources) $(SIM_ENGINE)
 tests_sim_dqplb_CPPFLAGS = $(SIM_CPPFLAGS)
 tests_sim_dqplb_LDADD = $(CORE_LIBS)
 
+sim_tests += tests/sim/lanes
+tests_sim_lanes_SOURCES = tests/sim/lanes.c tests/sim/lanes_wire.c tests/sim/lanes_wire.h tests/unit/pml_world.c tests/unit/pml_world.h \
+	$(lanes_sources) $(SIM_ENGINE)
+tests_sim_lanes_CPPFLAGS = $(SIM_CPPFLAGS)
+tests_sim_lanes_LDFLAGS = -Wl,--wrap=clock_gettime
+tests_sim_lanes_LDADD = $(CORE_LIBS)
+
 sim_tests += tests/sim/control
 tests_sim_control_SOURCES = tests/sim/control.c $(dqplb_sources) $(SIM_ENGINE)
 tests_sim_control_CPPFLAGS = $(SIM_CPPFLAGS)

@@ -31,11 +31,9 @@ static void make_job(struct ncclx_rt *rt, int rank, int size)
     snprintf(rt->job.node_name, sizeof rt->job.node_name, "here");
 }
 
-void world_open(struct world *world, int size, char **environment)
+static void open_on(struct world *world, int size, char **environment, int segment)
 {
     static char *nothing[] = {NULL};
-    int segment = memfd_create("test", MFD_CLOEXEC);
-    must(segment >= 0, "memfd_create");
     memset(world, 0, sizeof *world);
     world->size = size;
     for (int i = 0; i < size; i++) {
@@ -43,11 +41,23 @@ void world_open(struct world *world, int size, char **environment)
         must(!base_rt_init(rt, environment ? environment : nothing), "base_rt_init");
         make_job(rt, i, size);
         base_rt_configure(rt);
-        must(!pml_init_on(rt, fcntl(segment, F_DUPFD_CLOEXEC, 0)), "pml_init_on");
+        must(!pml_init_on(rt, segment < 0 ? -1 : fcntl(segment, F_DUPFD_CLOEXEC, 0)), "pml_init_on");
         world->comm[i] = (struct ncclx_comm){.rt = rt, .context = 4, .rank = i, .size = size, .name = "test"};
         must(!pml_comm_attach(&world->comm[i]), "pml_comm_attach");
     }
+}
+
+void world_open(struct world *world, int size, char **environment)
+{
+    int segment = memfd_create("test", MFD_CLOEXEC);
+    must(segment >= 0, "memfd_create");
+    open_on(world, size, environment, segment);
     close(segment);
+}
+
+void world_open_apart(struct world *world, int size, char **environment)
+{
+    open_on(world, size, environment, -1);
 }
 
 void world_close(struct world *world)

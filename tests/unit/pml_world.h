@@ -15,6 +15,8 @@ struct world {
 
 /* environment: as for main, ended by null; or null for none. */
 void world_open(struct world *world, int size, char **environment);
+/* The same without the segment: they reach each other only as the test connects them. */
+void world_open_apart(struct world *world, int size, char **environment);
 void world_close(struct world *world);
 /* One round of progress of every rank. */
 void world_progress(struct world *world);
