@@ -66,7 +66,14 @@ static inline size_t keep_unsent(const struct keep *keep)
 /* Whether so many more bytes may be added. */
 static inline bool keep_room(struct keep *keep, size_t bytes)
 {
-    return keep_held(keep) + bytes <= keep->room || keep_grow(keep, bytes, KEEP_MAX - KEEP_OWN);
+    size_t needed = keep_held(keep) + bytes;
+    return needed <= KEEP_MAX - KEEP_OWN && (needed <= keep->room || keep_grow(keep, bytes, KEEP_MAX));
+}
+
+/* For an acknowledgement that nobody waits for: what somebody does wait for has the other half to itself. */
+static inline bool keep_room_to_acknowledge(struct keep *keep, size_t bytes)
+{
+    return keep_grow(keep, bytes, KEEP_MAX - KEEP_OWN / 2);
 }
 
 /* There is room. */

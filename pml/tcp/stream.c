@@ -405,11 +405,12 @@ static int take_packets(struct tcp_channel *channel)
     return events;
 }
 
-/* So that a peer that only sends can forget what has come. */
+/* So that a peer that only sends can forget what has come. One that reads nothing has as many of these to come as there is room for. */
 static void acknowledge(struct tcp_channel *channel)
 {
     bool due = channel->untold >= TCP_ACKNOWLEDGE_PACKETS || channel->come - channel->told >= TCP_ACKNOWLEDGE;
-    if (unlikely(due) && !channel->is_long && channel->meet.state == MEET_OPEN && !channel->lost) tcp_say(channel, TCP_ACK, 0);
+    if (likely(!due) || channel->is_long || channel->meet.state != MEET_OPEN || channel->lost) return;
+    if (keep_room_to_acknowledge(&channel->keep, HEADER)) tcp_say(channel, TCP_ACK, 0);
 }
 
 /* Of a channel that was idle, once there is something. */

@@ -69,7 +69,7 @@ static bool hear(struct pml_packet *packet)
     return recv(world.peer[1].control, (void *)packet, sizeof *packet, MSG_DONTWAIT) == sizeof *packet;
 }
 
-static bool hears_of(enum protocol_kind kind)
+static bool hears_of(unsigned kind)
 {
     struct pml_packet packet;
     while (hear(&packet))
@@ -442,6 +442,42 @@ static void what_waits_and_cannot_ask_fails(void **state)
     assert_false(channel->lost);
 }
 
+/* The system takes what rank 0 sends, and the peer does not look at it. */
+static void fill_what_is_kept(void)
+{
+    char sink[4096];
+    for (int i = 0; i < 20000 && keep_room(&channel->keep, 1000); i++) {
+        struct ncclx_request *request;
+        assert_int_equal(pml_isend(comm, PML_USER, out, 60, 1, 7, &request), 0);
+        if (i % 100) continue;
+        tcp_flush(channel);
+        pml_backlog_push(connection);
+        while (recv(world.peer[1].control, sink, sizeof sink, MSG_DONTWAIT) > 0) continue;
+    }
+    assert_false(keep_room(&channel->keep, 1000));
+}
+
+/* Both send, and neither has read yet: what is said of what has come finds room, or waits until there is some. */
+static void both_may_send_first(void **state)
+{
+    (void)state;
+    fill_what_is_kept();
+    for (int i = 0; i < 100 * TCP_ACKNOWLEDGE_PACKETS && !channel->lost; i++) {
+        SAY(.kind = PROTOCOL_EAGER, .context = CONTEXT, .source = 1, .tag = 1);
+        if (i % TCP_ACKNOWLEDGE_PACKETS == 0) take();
+    }
+    take();
+    assert_false(channel->lost);
+    assert_true(keep_held(&channel->keep) <= KEEP_MAX);
+    assert_true(keep_grow(&channel->keep, KEEP_OWN / 4, KEEP_MAX)); /* for what somebody waits for */
+    while (hears_of(TCP_ACK)) continue;
+    SAY(.kind = TCP_ACK, .inline_bytes = 8, .u.word = {channel->keep.sent});
+    for (int i = 0; i <= TCP_ACKNOWLEDGE_PACKETS; i++) SAY(.kind = PROTOCOL_EAGER, .context = CONTEXT, .source = 1, .tag = 1);
+    take();
+    assert_false(channel->lost);
+    assert_true(hears_of(TCP_ACK));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -464,6 +500,7 @@ int main(void)
         TEST(what_waits_asks_first),
         TEST(too_many_that_ask_is_an_error),
         TEST(what_waits_and_cannot_ask_fails),
+        TEST(both_may_send_first),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
