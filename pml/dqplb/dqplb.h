@@ -209,6 +209,8 @@ bool dqplb_lane_may_open(const struct dqplb_sender *sender, unsigned lane);
 /* Whether a lane is up, or may come up though those of `gone` never will: what a lane held may have followed to one that is gone.
  * Without hope the driver ends the connection. To be asked after a loss and after a report. */
 bool dqplb_has_hope(const struct dqplb_sender *sender, uint64_t gone);
+/* Whether anything is in flight, or to be sent again, on any lane: also markers, whose puts may be complete. */
+bool dqplb_holds(const struct dqplb_sender *sender);
 /* It came up, for the first time or again. NCCLX_ERR_NO_MEM; NCCLX_ERR_ARG: it may not, any more; it may later. */
 int dqplb_lane_up(struct dqplb_sender *sender, unsigned lane);
 /* The oldest entry of the lane is complete. NCCLX_ERR_TRANSPORT: there is none. */

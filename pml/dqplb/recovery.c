@@ -25,6 +25,13 @@ bool dqplb_has_hope(const struct dqplb_sender *sender, uint64_t gone)
     return false;
 }
 
+bool dqplb_holds(const struct dqplb_sender *sender)
+{
+    for (unsigned i = 0; i < sender->terms.lanes; i++)
+        if (sender->lane[i].head != sender->lane[i].tail) return true;
+    return false;
+}
+
 int dqplb_lane_up(struct dqplb_sender *sender, unsigned index)
 {
     if (!dqplb_lane_may_open(sender, index)) return base_error(NCCLX_ERR_ARG, "lane %u is not down", index);

@@ -112,12 +112,13 @@ static void bring_up(struct lanes *lanes, unsigned index)
     base_log(AREA_PML, LOG_INFO, "lane %u to rank %d is open", index, lanes->connection->rank);
 }
 
+/* A marker belongs to no put: it may have to be sent again when none is under way. */
 static void mind_lanes(struct lanes *lanes)
 {
     struct lanes_origin *origin = lanes->origin;
-    if (!origin->under_way) return;
+    bool needed = origin->under_way || (origin->sender.moving && !PLANTED_BUG(BUG_LANES_MARKER_LEFT));
     for (unsigned i = 0; i < origin->wanted && i < origin->sender.terms.lanes && !lanes->lost; i++) {
-        open_lane(lanes, i);
+        if (needed) open_lane(lanes, i);
         bring_up(lanes, i);
     }
 }

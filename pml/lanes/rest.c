@@ -5,7 +5,8 @@
 bool lanes_idle(const struct pml_connection *connection)
 {
     const struct lanes *lanes = connection->lanes;
-    return !lanes->gets && !(lanes->origin && lanes->origin->under_way);
+    const struct lanes_origin *origin = lanes->origin;
+    return !lanes->gets && !(origin && (origin->under_way || (dqplb_holds(&origin->sender) && !PLANTED_BUG(BUG_LANES_MARKER_RESTED))));
 }
 
 bool lanes_fenced(const struct pml_connection *connection, unsigned lane)

@@ -156,6 +156,8 @@ enum planted_bug {
     BUG_LANES_BUDGET_SLEEPS,  /* nobody tells those that wait for the budget */
     BUG_LANES_HOPES_IN_VAIN,  /* lanes that nobody opens any more are waited for */
     BUG_LANES_CREDITS_KEPT,   /* receives are posted again, and the origin is not told */
+    BUG_LANES_MARKER_LEFT,    /* a marker whose lane broke waits for the next put */
+    BUG_LANES_MARKER_RESTED,  /* a lane that holds a marker is closed as if it held nothing */
     BUG_LANES_UNCHANGED,      /* a window is not told that something of it has ended */
     /* windows and budgets: pml/dqplb/control, budget */
     BUG_CONTROL_CAP_IGNORED,   /* a window grows beyond the limits of the class */

@@ -19,6 +19,7 @@
 #define MAX_FLUSHES 24
 #define ORDERS 2
 #define LATEST UINT64_C(4000000) /* ns, when the last flushes begin */
+#define AFTER UINT64_C(5000000)  /* ... and the last signals */
 #define USED 0xee  /* what is written into a place that was given to its owner */
 #define SPENT 0x11 /* and into the memory of who sent it */
 
@@ -55,6 +56,7 @@ struct way {
     struct pml_order *order;
     bool changed;
     int signalled; /* the latest */
+    const struct flush *last;
 };
 
 /* One rank, and what it begins. */
@@ -76,6 +78,7 @@ struct scene {
     struct sim *sim;
     struct wire *wire;
     struct world world;
+    bool breaks; /* lanes do */
     struct side side[2];
 };
 
@@ -265,6 +268,9 @@ static void rest(struct sim *sim, void *context, uint64_t rank, uint64_t b)
     struct pml_connection *connection = wire_connection(scene->wire, (int)rank);
     (void)sim, (void)context, (void)b;
     if (wire_lost(scene->wire)) return;
+    const struct lanes_origin *origin = connection->lanes->origin;
+    for (unsigned i = 0; origin && i < origin->sender.terms.lanes; i++)
+        if (origin->sender.lane[i].head != origin->sender.lane[i].tail && lanes_idle(connection)) sim_fail(scene->sim, "lane %u is idle, and holds something", i);
     lanes_rest(connection);
     lanes_hold(connection, &holdings);
     look(NULL);
@@ -319,12 +325,35 @@ static void plan_flush(struct side *side, int order, uint64_t at)
 {
     struct flush *flush = &side->flush[side->flushes++];
     flush->order = order;
+    side->way[order].last = flush;
     sim_after(scene->sim, at, begin_flush, flush, (uint64_t)side->rank, 0);
 }
 
 static size_t some_bytes(struct sim *sim)
 {
     return sim_chance(sim, 1, 8) ? 0 : sim_random(sim, sim_chance(sim, 1, 4) ? 40000 : 400);
+}
+
+static struct op *add_op(struct side *side, enum op_kind kind, size_t bytes)
+{
+    struct op *op = &side->op[side->ops];
+    *op = (struct op){.side = side, .id = side->ops++, .kind = kind, .order = (int)sim_random(scene->sim, ORDERS), .bytes = bytes};
+    return op;
+}
+
+/* A put that was flushed, and then a signal that carries nothing: its marker is all that is under way, and is not lost with its lane. */
+static void plan_last_word(struct side *side)
+{
+    struct sim *sim = scene->sim;
+    uint64_t at = AFTER + (uint64_t)side->rank * 1000000, word = at + 500000;
+    struct op *put = add_op(side, OP_PUT, 1 + sim_random(sim, 300)), *signal = add_op(side, OP_PUT, 0);
+    signal->order = put->order;
+    signal->signals = true;
+    sim_after(sim, at, begin, put, 0, 0);
+    plan_flush(side, put->order, at + 1);
+    sim_after(sim, word, begin, signal, 0, 0);
+    if (sim_chance(sim, 1, 2)) sim_after(sim, word + sim_random(sim, 2000), rest, NULL, (uint64_t)side->rank, 0);
+    else if (scene->breaks) sim_after(sim, word + sim_random(sim, 1000), lane_breaks, NULL, (uint64_t)side->rank, sim_random(sim, 2));
 }
 
 /* The last flushes see it through. */
@@ -334,19 +363,18 @@ static void plan(struct side *side, bool crowd)
     uint64_t at = 0, pace = 1 + sim_random(sim, sim_chance(sim, 1, 2) ? 40000 : 2000);
     int ops = crowd ? MAX_OPS : (int)sim_random(sim, 40);
     for (int i = 0; i < ops; i++) {
-        struct op *op = &side->op[side->ops++];
         enum op_kind kind = crowd ? OP_GET : sim_chance(sim, 1, 2) ? OP_PUT : sim_chance(sim, 1, 3) ? OP_GET : OP_SEND;
-        *op = (struct op){.side = side, .id = i, .kind = kind, .order = (int)sim_random(sim, ORDERS)};
-        op->bytes = crowd ? 1 + sim_random(sim, 20) : some_bytes(sim);
+        struct op *op = add_op(side, kind, crowd ? 1 + sim_random(sim, 20) : some_bytes(sim));
         op->signals = kind == OP_PUT && sim_chance(sim, 1, 2);
         op->follows = sim_chance(sim, 1, 4);
         at += crowd ? 0 : 1 + sim_random(sim, pace);
         if (!op->follows) sim_after(sim, at, begin, op, 0, 0);
         if (kind == OP_SEND && !op->follows) sim_after(sim, sim_random(sim, at + 40000), receive, op, 0, 0);
-        if (side->flushes < MAX_FLUSHES - ORDERS && sim_chance(sim, 1, 6)) plan_flush(side, (int)sim_random(sim, ORDERS), at + 1);
+        if (side->flushes < MAX_FLUSHES - ORDERS - 1 && sim_chance(sim, 1, 6)) plan_flush(side, (int)sim_random(sim, ORDERS), at + 1);
         if (sim_chance(sim, 1, 30)) sim_after(sim, at + sim_random(sim, 100000), rest, NULL, (uint64_t)side->rank, 0);
     }
     for (int i = 0; i < ORDERS; i++) plan_flush(side, i, LATEST);
+    if (!crowd && sim_chance(sim, 1, 2)) plan_last_word(side);
 }
 
 static void plan_breaks(unsigned lanes)
@@ -388,6 +416,7 @@ static void start(struct sim *sim)
                                        .fills = sim_chance(sim, 1, 3)};
     scene = sim_alloc(sim, sizeof *scene);
     scene->sim = sim;
+    scene->breaks = breaks;
     open_world(sim);
     struct pml *const pml[2] = {scene->world.rt[0].pml, scene->world.rt[1].pml};
     scene->wire = wire_open(sim, pml, &nature, look, NULL);
@@ -406,8 +435,7 @@ static void start(struct sim *sim)
 /* What began after the last flush tells of its end only by itself. */
 static bool is_flushed(const struct op *op)
 {
-    const struct flush *flush = &op->side->flush[op->side->flushes - ORDERS + op->order];
-    return op->kind == OP_SEND || op->turn <= flush->turns;
+    return op->kind == OP_SEND || op->turn <= op->side->way[op->order].last->turns;
 }
 
 static void check_op(const struct op *op)
@@ -455,7 +483,7 @@ static void release(struct sim *sim)
 static const enum planted_bug bugs[] = {BUG_LANES_NO_FENCE,      BUG_LANES_READS_IGNORED, BUG_LANES_NOT_RUNG,    BUG_LANES_UP_EARLY,
                                         BUG_LANES_PLACE_LEAK,    BUG_LANES_GETS_LEFT,     BUG_LANES_NOT_AGAIN,   BUG_LANES_ANSWERS_KEPT,
                                         BUG_LANES_GETS_UNBOUNDED, BUG_LANES_BUDGET_SLEEPS, BUG_LANES_HOPES_IN_VAIN, BUG_LANES_CREDITS_KEPT,
-                                        BUG_LANES_UNCHANGED,     BUG_NONE};
+                                        BUG_LANES_UNCHANGED,     BUG_LANES_MARKER_LEFT,   BUG_LANES_MARKER_RESTED, BUG_NONE};
 
 int main(int argc, char **argv)
 {
