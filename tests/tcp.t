@@ -34,4 +34,9 @@ runs "a program whose peer dies is built" 0 "$top_builddir/runtime/ncclxcc" -o "
 runs "its job ends as killed" 137 ncclxrun -n 2 --kill-grace 3 "$scratch/wait"
 like "the launcher names the rank" 'rank 1 .*(killed|signal)' "$err"
 like "so does the call that waits" 'code NCCLX_ERR_PROC_FAILED.*rank 1 is lost' "$err"
+
+# A receiver that makes no call for longer than it may take to open a lane is waited for.
+runs "a receiver that is stopped for 12 s" 0 env NCCLX_LOG=warn,pml:info ncclxrun -n 2 "$mp/absent" 12 receiving
+like "lanes to it wait" 'rank 1 takes no lane, and may be busy: waiting' "$err"
+like "and open" 'lane [0-9] to rank 1 is open' "$err"
 done_testing

@@ -98,12 +98,17 @@ bool tcp_lane_connected(struct tcp_channel *channel, uint64_t attempt, int fd)
     return true;
 }
 
-void tcp_lane_failed(struct tcp_channel *channel, uint64_t attempt, const char *why)
+void tcp_lane_failed(struct tcp_channel *channel, const struct oob_event *event)
 {
-    struct tcp_out *lane = attempted(channel, attempt);
+    struct tcp_out *lane = attempted(channel, event->id);
     if (!lane) return;
     lane->attempt = 0;
-    lanes_broke(channel->connection, lane->index, why);
+    if (!event->busy) {
+        lanes_broke(channel->connection, lane->index, event->text);
+        return;
+    }
+    base_log(AREA_TCP, LOG_WARN, "rank %d takes no lane, and may be busy: waiting (%s)", channel->connection->rank, event->text);
+    tcp_out_open(channel->connection, lane->index, lane->life);
 }
 
 void tcp_out_close(struct pml_connection *connection, unsigned index)

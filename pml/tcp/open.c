@@ -232,7 +232,7 @@ static void connected(struct tcp *tcp, const struct oob_event *event)
 static void failed(struct tcp *tcp, const struct oob_event *event)
 {
     struct tcp_channel *channel = tcp_channel_of(tcp, (int)event->peer);
-    if (channel && event->tag & TCP_TAG_LANE) tcp_lane_failed(channel, event->id, event->text);
+    if (channel && event->tag & TCP_TAG_LANE) tcp_lane_failed(channel, event);
     if (!channel || event->tag & TCP_TAG_LANE || channel->attempt != event->id) return;
     channel->attempt = 0;
     if (!event->busy) {

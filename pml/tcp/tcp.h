@@ -188,7 +188,7 @@ void tcp_lane_accepted(struct tcp_channel *channel, uint64_t tag, int fd);
 void tcp_in_accept(struct tcp_channel *channel, unsigned index, uint32_t life, int fd);
 /* An attempt of ours has ended. False: it was not a lane's. */
 bool tcp_lane_connected(struct tcp_channel *channel, uint64_t attempt, int fd);
-void tcp_lane_failed(struct tcp_channel *channel, uint64_t attempt, const char *why);
+void tcp_lane_failed(struct tcp_channel *channel, const struct oob_event *event);
 /* One look at a lane. room: its socket has some. Returns events. */
 int tcp_out_look(struct tcp_out *lane, bool room);
 int tcp_in_look(struct tcp_in *lane, bool room);

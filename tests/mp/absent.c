@@ -1,5 +1,7 @@
 /* absent.c - absent [SECONDS]: the last rank is stopped, for so long, before anybody has connected to it. All others begin to send to it, and then talk to
- * each other, which nothing may delay. Then it goes on, and gets what was sent. Rank 0 prints "ok RANKS, N ms". */
+ * each other, which nothing may delay. Then it goes on, and gets what was sent. Rank 0 prints "ok RANKS, N ms".
+ *
+ * absent SECONDS receiving: it is stopped when it has said where a large message of rank 0 goes. */
 #include "check.h"
 
 #include <signal.h>
@@ -8,6 +10,8 @@
 #include <unistd.h>
 
 #define WORLD NCCLX_COMM_WORLD
+
+#define LARGE ((size_t)24 << 20)
 
 static int rank, size;
 static unsigned seconds = 4;
@@ -19,7 +23,7 @@ static long now_ms(void)
     return time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
 
-static void be_absent(void)
+static void stop(void)
 {
     pid_t self = getpid(), child = fork();
     CHECK(child >= 0);
@@ -29,6 +33,11 @@ static void be_absent(void)
         _exit(0);
     }
     raise(SIGSTOP);
+}
+
+static void be_absent(void)
+{
+    stop();
     for (int from = 0; from < size - 1; from++) {
         int word = -1;
         OK(ncclx_recv(&word, 1, NCCLX_INT32, from, 1, WORLD, NULL));
@@ -51,6 +60,25 @@ static long talk(void)
     return took;
 }
 
+static void send_large(void)
+{
+    size_t bytes = LARGE;
+    char *data = calloc(1, bytes);
+    ncclx_request_t request;
+    CHECK(data);
+    if (rank == 0) {
+        memset(data, 7, bytes);
+        OK(ncclx_send(data, bytes, NCCLX_BYTE, size - 1, 3, WORLD));
+    } else if (rank == size - 1) {
+        OK(ncclx_probe(0, 3, WORLD, NULL));
+        OK(ncclx_irecv(data, bytes, NCCLX_BYTE, 0, 3, WORLD, &request));
+        stop();
+        OK(ncclx_wait(&request, NULL));
+        CHECK(data[0] == 7 && !memcmp(data, data + 1, bytes - 1));
+    }
+    free(data);
+}
+
 int main(int argc, char **argv)
 {
     OK(ncclx_init(&argc, &argv));
@@ -58,9 +86,12 @@ int main(int argc, char **argv)
     OK(ncclx_comm_size(WORLD, &size));
     long took = 0, most = 0;
     if (argc > 1) seconds = (unsigned)atoi(argv[1]);
-    usleep(200000 * (rank != size - 1)); /* it is stopped by then */
-    if (rank == size - 1) be_absent();
-    else took = talk();
+    if (argc > 2) send_large();
+    else if (rank == size - 1) be_absent();
+    else {
+        usleep(200000); /* it is stopped by then */
+        took = talk();
+    }
     long long mine = took, all = 0;
     OK(ncclx_coll_allreduce(&mine, &all, 1, NCCLX_INT64, NCCLX_MAX, WORLD));
     most = (long)all;
