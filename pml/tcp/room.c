@@ -116,6 +116,7 @@ static void part(struct tcp *tcp)
         bool over = channel->heard_bye && !channel->lost && meet_talks(&channel->meet) && is_quiet(channel);
         if (!over || !tcp_part(channel)) continue;
         tcp_lanes_close(channel);
+        lanes_lost(channel->connection); /* nobody opens them again */
         tcp_rest(channel);
     }
 }

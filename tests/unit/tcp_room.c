@@ -161,6 +161,37 @@ static void those_that_end_are_not_asked(void **state)
     end();
 }
 
+static void nothing(void *arg)
+{
+    (void)arg;
+}
+
+/* Its lanes went with it: a put is an error, and not one for a lane that is not there. */
+static void nothing_is_put_to_one_that_ended(void **state)
+{
+    (void)state;
+    static const char data[8];
+    const struct tcp_ack ack = {.kind = TCP_FRAME_ACK, .life = 1, .completed = 1, .receives = lanes_offer.receives};
+    struct pml_region region = {.access = PML_ACCESS_LANES, .address = 4096, .bytes = sizeof data, .peer = 1, .key = 5};
+    struct pml_order *order;
+    begin();
+    lanes_agreed(world.peer[1].connection, &lanes_offer);
+    assert_int_equal(pml_order_make(&world.world.rt[0], &region, nothing, NULL, &order), 0);
+    assert_int_equal(pml_order_put(order, 0, data, sizeof data, NULL), 0);
+    tcp_world_say(world.peer[1].from[0], &ack, sizeof ack);
+    tcp_out_look(channel[1]->lanes->out[0], true);
+    assert_true(lanes_idle(world.peer[1].connection));
+    says(1, TCP_BYE);
+    tcp->crowded = true;
+    tcp_room_tick(tcp, 1);
+    tcp_room_tick(tcp, 2);
+    assert_int_equal(channel[1]->meet.state, MEET_IDLE);
+    tcp_room_trim(tcp);
+    assert_int_equal(pml_order_put(order, 0, data, sizeof data, NULL), NCCLX_ERR_PROC_FAILED);
+    pml_order_leave(order);
+    end();
+}
+
 /* A goodbye behind a question is its answer, too. */
 static void one_that_was_asked_ends(void **state)
 {
@@ -186,6 +217,7 @@ int main(void)
         cmocka_unit_test(buffers_in_use_stay),
         cmocka_unit_test(one_is_asked),
         cmocka_unit_test(those_that_end_are_not_asked),
+        cmocka_unit_test(nothing_is_put_to_one_that_ended),
         cmocka_unit_test(one_that_was_asked_ends),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
