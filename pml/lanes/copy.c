@@ -102,7 +102,8 @@ void lanes_copy_send(struct pml_connection *connection, struct pml_request *requ
 {
     struct lanes *lanes = connection->lanes;
     struct lanes_origin *origin;
-    struct lanes_copy *copy = lanes_origin_of(lanes, &origin) ? NULL : copy_of(lanes);
+    if (!lanes->lost && lanes_origin_of(lanes, &origin)) lanes_breach(lanes, base_error_detail());
+    struct lanes_copy *copy = lanes->lost ? NULL : copy_of(lanes);
     if (!copy) return; /* the wait for it ends with the connection */
     request->next = NULL;
     if (copy->last) copy->last->next = request;
