@@ -15,8 +15,7 @@ void osc_finalize(struct ncclx_rt *rt);
 /* The part of a window that the API boundary needs. */
 struct ncclx_win {
     struct ncclx_rt *rt;
-    struct ncclx_comm *comm; /* a private duplicate, made and freed by runtime/ */
-    ncclx_errhandler_t errhandler; /* owned by runtime/ */
+    struct ncclx_comm *comm; /* a private duplicate, made and freed by runtime/; its error handler is the window's */
 };
 
 /* Local: what making a window over a communicator of that size needs. Its failure can still be told to the other ranks. */

@@ -50,8 +50,9 @@ void api_fatal(struct ncclx_rt *rt, const char *name, int error)
 int api_fail(struct ncclx_rt *rt, struct ncclx_comm *comm, struct ncclx_win *win, const char *name, int error)
 {
     char detail[1024];
-    struct ncclx_comm *object = comm ? comm : rt->world;
-    ncclx_errhandler_t handler = win ? win->errhandler : object->runtime->errhandler;
+    struct ncclx_comm *object = win ? win->comm : comm ? comm : rt->world;
+    const struct runtime_comm *own = object->runtime;
+    ncclx_errhandler_t handler = own->errhandler;
     if (handler == NCCLX_ERRORS_RETURN) {
         base_rt_unlock(rt);
         return error;
@@ -60,12 +61,14 @@ int api_fail(struct ncclx_rt *rt, struct ncclx_comm *comm, struct ncclx_win *win
         base_rt_unlock(rt);
         api_fatal(rt, name, error);
     }
-    ncclx_comm_t comm_handle = win ? NCCLX_COMM_NULL : api_comm_handle(object);
+    /* A request may outlive its communicator's or window's handle. */
+    ncclx_comm_t comm_handle = own->window || own->freed ? NCCLX_COMM_NULL : api_comm_handle(object);
+    ncclx_win_t win_handle = own->window;
     ncclx_errhandler_fn_t function = handler->function;
     void *user = handler->user;
     base_rt_unlock(rt);
     snprintf(detail, sizeof detail, "%s", base_error_detail()); /* the function may call the library */
-    function(comm_handle, win, error, detail, user);
+    function(comm_handle, win_handle, error, detail, user);
     return base_error(error, "%s", detail);
 }
 

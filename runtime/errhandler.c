@@ -124,7 +124,7 @@ API_DEFINE(int, win_set_errhandler)(ncclx_win_t win, ncclx_errhandler_t handler)
     struct api_call call;
     int error = api_enter_win(&call, API_NAME, win);
     if (error) return error;
-    return api_leave(&call, replace(call.rt, &call.win->errhandler, handler));
+    return api_leave(&call, replace(call.rt, &call.win->comm->runtime->errhandler, handler));
 }
 
 API_DEFINE(int, win_get_errhandler)(ncclx_win_t win, ncclx_errhandler_t *handler)
@@ -132,7 +132,7 @@ API_DEFINE(int, win_get_errhandler)(ncclx_win_t win, ncclx_errhandler_t *handler
     struct api_call call;
     int error = api_enter_win(&call, API_NAME, win);
     if (error) return error;
-    return api_leave(&call, hand_out(call.rt, call.win->errhandler, handler));
+    return api_leave(&call, hand_out(call.rt, call.win->comm->runtime->errhandler, handler));
 }
 
 API_DEFINE(const char *, error_string)(int code)

@@ -249,7 +249,8 @@ const char *ncclx_error_string(int code);
 /* What the last failing call of this thread said; "" if none failed. Valid until the thread's next call. Any time. */
 const char *ncclx_error_detail(void);
 
-/* Called with the object the failing call was on (the other handle is null), the code, and the detail text. The failing
+/* Called with the object the failing call was on (the other handle is null), the code, and the detail text. What fails
+ * with a request is on the object that the request was made on; both are null when that was freed since. The failing
  * call returns the code after the function returns. */
 typedef void (*ncclx_errhandler_fn_t)(ncclx_comm_t comm, ncclx_win_t win, int code, const char *detail, void *user);
 int ncclx_errhandler_create(ncclx_errhandler_fn_t function, void *user, ncclx_errhandler_t *handler);

@@ -25,6 +25,7 @@ struct ncclx_group {
 
 struct runtime_comm {
     ncclx_errhandler_t errhandler;
+    struct ncclx_win *window; /* whose private communicator this is: no handle of the program's, its errors are the window's */
     struct ncclx_comm *next, *previous; /* of all communicators */
     size_t pending; /* requests that the program has not completed */
     bool freed;     /* by the program; ends with its last request */

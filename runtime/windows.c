@@ -64,8 +64,7 @@ static int make(struct ncclx_comm *comm, const struct win_request *request, int 
         runtime_comm_free(own);
         return error;
     }
-    made->errhandler = comm->runtime->errhandler;
-    runtime_errhandler_retain(made->errhandler);
+    own->runtime->window = made;
     handle_remove(&comm->rt->runtime->handles,
                   own); /* private: no handle of the program's. Its place is room for the window's */
     handle_insert(&comm->rt->runtime->handles, HANDLE_WIN, made);
@@ -118,13 +117,12 @@ API_DEFINE(int, win_free)(ncclx_win_t *win)
     if (!handle_live(&call.rt->runtime->handles, HANDLE_WIN, *win)) return api_leave(&call, api_bad_win(*win));
     call.win = *win;
     struct ncclx_comm *own = call.win->comm;
-    ncclx_errhandler_t errhandler = call.win->errhandler;
     error = coll_check_call(own, API_NAME, COLL_CALL_WIN_FREE, 0, NCCLX_SUCCESS);
     if (!error) error = osc_win_free(call.win);
     if (error) return api_leave(&call, error);
     handle_remove(&call.rt->runtime->handles, *win);
+    own->runtime->window = NULL; /* requests may keep the communicator */
     runtime_comm_free(own);
-    runtime_errhandler_release(errhandler);
     *win = NCCLX_WIN_NULL;
     call.win = NULL;
     return api_leave(&call, NCCLX_SUCCESS);

@@ -81,6 +81,7 @@ NCCLX_SHM_DIRECT=0 NCCLX_SHM_CMA=0 epochs "messages"
 NCCLX_SHM_DIRECT=0 forms "kernel copies"
 NCCLX_SHM_CMA=0 forms "no kernel copies"
 NCCLX_SHM_DIRECT=0 NCCLX_SHM_CMA=0 forms "messages"
+window=$top_builddir/tests/mp/window_forms NCCLX_SHM_DIRECT=0 NCCLX_SHM_CMA=0 job "messages" 3 handlers 3
 NCCLX_SHM_DIRECT=0 atomics "kernel copies"
 NCCLX_SHM_CMA=0 atomics "no kernel copies"
 NCCLX_SHM_DIRECT=0 NCCLX_SHM_CMA=0 atomics "messages"

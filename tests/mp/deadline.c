@@ -112,6 +112,34 @@ static void try_communicators(void)
     LATE(ncclx_comm_dup(used[6], &made));
 }
 
+static struct {
+    int calls;
+    ncclx_comm_t comm;
+    ncclx_win_t win;
+} told;
+
+static void note(ncclx_comm_t its_comm, ncclx_win_t win, int code, const char *detail, void *user)
+{
+    CHECK(!user && code == NCCLX_ERR_TIMEOUT && detail[0]);
+    told.calls++;
+    told.comm = its_comm;
+    told.win = win;
+}
+
+/* The handler that runs is the window's. */
+static void try_window_request(ncclx_win_t win)
+{
+    ncclx_request_t request;
+    ncclx_errhandler_t handler;
+    OK(ncclx_errhandler_create(note, NULL, &handler));
+    OK(ncclx_win_set_errhandler(win, handler));
+    OK(ncclx_errhandler_free(&handler));
+    OK(ncclx_win_rget(in, 8, NCCLX_INT8, last, 0, win, &request));
+    LATE(ncclx_wait(&request, &status));
+    CHECK(told.calls == 1 && told.win == win && told.comm == NCCLX_COMM_NULL);
+    OK(ncclx_win_set_errhandler(win, NCCLX_ERRORS_RETURN));
+}
+
 /* Where the last rank would have to answer. */
 static void try_window_messages(ncclx_win_t *win)
 {
@@ -122,6 +150,7 @@ static void try_window_messages(ncclx_win_t *win)
     OK(ncclx_win_get(in, 8, NCCLX_INT8, last, 0, win[2]));
     LATE(ncclx_win_flush_local(last, win[2]));
     LATE(ncclx_win_flush_local_all(win[2]));
+    try_window_request(win[2]);
     LATE(ncclx_win_unlock_all(win[2]));
     LATE(ncclx_win_lock(NCCLX_LOCK_EXCLUSIVE, last, win[3]));
     OK(ncclx_win_put(out, 8, NCCLX_INT8, last, 0, win[4]));

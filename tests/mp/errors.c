@@ -299,6 +299,7 @@ static void the_programs_own_handler(void)
 {
     ncclx_errhandler_t handler, got;
     ncclx_comm_t comm, child;
+    ncclx_request_t request;
     ncclx_win_t win;
     void *base;
     OK(ncclx_errhandler_create(note, &seen, &handler));
@@ -329,7 +330,12 @@ static void the_programs_own_handler(void)
     OK(ncclx_errhandler_free(&got));
     OK(ncclx_comm_call_errhandler(child, NCCLX_ERR_LIMIT));
     CHECK(seen.calls == 5);
+    OK(ncclx_irecv(&value, 1, NCCLX_INT32, rank, 0, child, &request));
     OK(ncclx_comm_free(&child));
+    FAILS(ncclx_request_free(&request), NCCLX_ERR_REQUEST);
+    CHECK(seen.calls == 6 && seen.comm == NCCLX_COMM_NULL && !seen.win); /* no handle any more */
+    OK(ncclx_cancel(&request));
+    OK(ncclx_wait(&request, NULL));
 }
 
 int main(void)

@@ -101,6 +101,53 @@ static void requests(ncclx_win_t win, unsigned char *base, uint64_t rounds)
     free(back);
 }
 
+/* ---- handlers: where operations are messages, calls on their requests that fail are the window's --------------- */
+
+static struct {
+    uint64_t calls;
+    ncclx_comm_t comm;
+    ncclx_win_t win;
+} told;
+
+static void note(ncclx_comm_t comm, ncclx_win_t win, int code, const char *detail, void *user)
+{
+    CHECK(user == &told && code == NCCLX_ERR_UNSUPPORTED && detail[0]);
+    told.calls++;
+    told.comm = comm;
+    told.win = win;
+}
+
+static void handlers(ncclx_win_t win, unsigned char *base, uint64_t rounds)
+{
+    const int right = (rank + 1) % size;
+    ncclx_request_t request[2];
+    ncclx_errhandler_t handler;
+    char out = 1, in, *memory;
+    (void)win, (void)base;
+    OK(ncclx_errhandler_create(note, &told, &handler));
+    for (uint64_t round = 1; round <= rounds; round++) {
+        ncclx_win_t own = allocate(8, 1, 1, &memory);
+        told.calls = 0;
+        OK(ncclx_win_set_errhandler(own, handler));
+        OK(ncclx_win_rput(&out, 1, NCCLX_BYTE, right, 0, own, &request[0]));
+        OK(ncclx_win_rget(&in, 1, NCCLX_BYTE, right, 1, own, &request[1]));
+        for (uint64_t i = 0; i < 2; i++) {
+            FAILS(ncclx_cancel(&request[i]), NCCLX_ERR_UNSUPPORTED);
+            CHECK(told.calls == i + 1 && told.win == own && told.comm == NCCLX_COMM_NULL);
+        }
+        OK(ncclx_win_set_errhandler(own, NCCLX_ERRORS_RETURN));
+        FAILS(ncclx_cancel(&request[0]), NCCLX_ERR_UNSUPPORTED);
+        CHECK(told.calls == 2);
+        OK(ncclx_win_set_errhandler(own, handler));
+        OK(ncclx_win_fence(own));
+        OK(ncclx_win_free(&own));
+        FAILS(ncclx_cancel(&request[0]), NCCLX_ERR_UNSUPPORTED);
+        CHECK(told.calls == 3 && told.win == NCCLX_WIN_NULL && told.comm == NCCLX_COMM_NULL); /* no handle any more */
+        OK(ncclx_waitall(2, request, NCCLX_STATUSES_IGNORE));
+    }
+    OK(ncclx_errhandler_free(&handler));
+}
+
 /* ---- several: waiting for one or all of several slots ---------------------------------------------------------- */
 
 /* Everybody signals everybody on the slot of its own rank; arrivals are taken in any order. */
@@ -259,7 +306,7 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         window_case run;
-    } cases[] = {{"iov", iov}, {"requests", requests}, {"several", several}, {"asleep", asleep}, {"plans", plans}};
+    } cases[] = {{"iov", iov}, {"requests", requests}, {"handlers", handlers}, {"several", several}, {"asleep", asleep}, {"plans", plans}};
     const char *name = argc > 1 ? argv[1] : "";
     const uint64_t number = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     window_case run = NULL;
