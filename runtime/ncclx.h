@@ -393,7 +393,7 @@ int ncclx_request_free(ncclx_request_t *request);
  * as a null handle in the calls above. On failure of one, startall has started those before it. */
 int ncclx_start(ncclx_request_t *request);
 int ncclx_startall(size_t count, ncclx_request_t *requests);
-/* Marks a receive for cancelling; it still has to be completed, and status.cancelled tells. Sends: NCCLX_ERR_UNSUPPORTED. */
+/* Marks a receive for cancelling; it still has to be completed, and status.cancelled tells. Others: NCCLX_ERR_UNSUPPORTED. */
 int ncclx_cancel(ncclx_request_t *request);
 
 /* ---- Collectives. All ranks of comm, in the same order ------------------------------------------------------- */

@@ -73,6 +73,9 @@ static void bad_requests(void)
     BAD(ncclx_request_get_status(r, NULL, NULL), NCCLX_ERR_ARG);
     BAD(ncclx_request_free(&r), NCCLX_ERR_REQUEST);
     BAD(ncclx_cancel(&r), NCCLX_ERR_REQUEST);
+    OK(ncclx_irecv(&value, 1, NCCLX_INT32, NCCLX_PROC_NULL, 0, WORLD, &r));
+    BAD(ncclx_request_free(&r), NCCLX_ERR_REQUEST); /* as any receive */
+    OK(ncclx_wait(&r, NULL));
 }
 
 /* A copied handle whose request was completed is found out, and does the next operations no harm. */

@@ -69,6 +69,10 @@ static void nobody_is_a_peer(void)
     OK(ncclx_wait(&requests[1], &status));
     CHECK(requests[1] == NCCLX_REQUEST_NULL && status.source == NCCLX_PROC_NULL);
     OK(ncclx_wait(&requests[0], &status));
+    OK(ncclx_irecv(&value, 1, NCCLX_INT32, NCCLX_PROC_NULL, TAG, NCCLX_COMM_WORLD, &requests[1]));
+    OK(ncclx_cancel(&requests[1])); /* too late: it is complete */
+    OK(ncclx_wait(&requests[1], &status));
+    CHECK(status.source == NCCLX_PROC_NULL && !status.cancelled);
     OK(ncclx_probe(NCCLX_PROC_NULL, TAG, NCCLX_COMM_WORLD, &status));
     CHECK(status.source == NCCLX_PROC_NULL);
     OK(ncclx_iprobe(NCCLX_PROC_NULL, TAG, NCCLX_COMM_WORLD, &flag, NCCLX_STATUS_IGNORE));
@@ -77,6 +81,11 @@ static void nobody_is_a_peer(void)
     CHECK(message == NCCLX_MESSAGE_NO_PROC);
     OK(ncclx_mrecv(&value, 1, NCCLX_INT32, &message, &status));
     CHECK(message == NCCLX_MESSAGE_NULL && status.source == NCCLX_PROC_NULL);
+    OK(ncclx_mprobe(NCCLX_PROC_NULL, TAG, NCCLX_COMM_WORLD, &message, NCCLX_STATUS_IGNORE));
+    OK(ncclx_imrecv(&value, 1, NCCLX_INT32, &message, &requests[0]));
+    OK(ncclx_cancel(&requests[0]));
+    OK(ncclx_wait(&requests[0], &status));
+    CHECK(status.source == NCCLX_PROC_NULL && !status.cancelled);
 }
 
 static void waits_of_one(void)
