@@ -120,6 +120,7 @@ API_DEFINE(int, win_wait_signal_any)(ncclx_win_t win, size_t count, const size_t
     int error = api_enter_win(&call, API_NAME, win);
     if (API_UNLIKELY(error)) return error;
     error = api_check_out(index, "index");
+    if (!error) *index = NCCLX_INDEX_UNDEFINED;
     if (!error) error = check_conditions(&conditions);
     if (!error) error = osc_wait_any(call.win, &conditions, nanoseconds(timeout_us), index, seen);
     return api_leave(&call, error);
@@ -147,8 +148,9 @@ API_DEFINE(int, win_test_signal_any)(ncclx_win_t win, size_t count, const size_t
     bool satisfied = false;
     int error = api_enter_win(&call, API_NAME, win);
     if (API_UNLIKELY(error)) return error;
-    error = api_check_out(flag, "flag");
-    if (!error) error = api_check_out(index, "index");
+    error = api_check_out(index, "index");
+    if (!error) *index = NCCLX_INDEX_UNDEFINED;
+    if (!error) error = api_check_out(flag, "flag");
     if (!error) error = check_conditions(&conditions);
     if (!error) error = osc_test_any(call.win, &conditions, &satisfied, index, seen);
     return api_leave_look(&call, error, satisfied, flag);

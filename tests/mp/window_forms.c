@@ -195,9 +195,14 @@ static void several(ncclx_win_t win, unsigned char *base, uint64_t rounds)
     OK(ncclx_win_wait_signal_all(win, 0, NULL, NULL, NULL, -1, NULL));
     slots[0] = SLOTS;
     FAILS(ncclx_win_wait_signal_all(win, 1, slots, compares, values, 0, NULL), NCCLX_ERR_RANGE);
+    index = 0;
+    FAILS(ncclx_win_test_signal_any(win, 1, slots, compares, values, &flag, &index, NULL), NCCLX_ERR_RANGE);
+    CHECK(index == NCCLX_INDEX_UNDEFINED);
     slots[0] = 0;
     compares[0] = (ncclx_compare_t)8;
+    index = 0;
     FAILS(ncclx_win_wait_signal_any(win, 1, slots, compares, values, 0, &index, NULL), NCCLX_ERR_OP);
+    CHECK(index == NCCLX_INDEX_UNDEFINED);
     FAILS(ncclx_win_wait_signal_any(win, 1, NULL, compares, values, 0, &index, NULL), NCCLX_ERR_ARG);
     FAILS(ncclx_win_wait_signal_any(win, 1, slots, compares, values, 0, NULL, NULL), NCCLX_ERR_ARG);
     OK(ncclx_win_fence(win));
