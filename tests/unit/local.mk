@@ -91,8 +91,9 @@ tests_unit_coll_schedule_SOURCES = tests/unit/coll_schedule.c tests/sim/coll_dat
 tests_unit_coll_schedule_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_coll_schedule_LDADD = $(UNIT_LIBS)
 
+WINDOW_WORLD = tests/unit/window_world.c tests/unit/window_world.h tests/unit/pml_standin.c tests/unit/pml_standin.h
 unit_tests += tests/unit/window
-tests_unit_window_SOURCES = tests/unit/window.c tests/unit/pml_standin.c tests/unit/pml_standin.h
+tests_unit_window_SOURCES = tests/unit/window.c $(WINDOW_WORLD)
 tests_unit_window_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_window_LDADD = $(UNIT_LIBS)
 

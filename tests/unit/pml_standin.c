@@ -75,7 +75,7 @@ bool pml_region_shareable(const struct pml_region_card *card)
 
 int pml_region_attach(struct ncclx_rt *rt, int peer, const struct pml_region_card *card, struct pml_region **region)
 {
-    (void)rt;
+    if (pml_standin.attaching) pml_standin.attaching(rt, peer);
     enum pml_access access = card->word[2] ? pml_standin.shareable : pml_standin.plain;
     *region = calloc(1, sizeof **region);
     must(*region != NULL);

@@ -18,6 +18,8 @@ struct pml_standin {
     /* Takes a signal; null: memory is not reached by lanes. */
     void (*send_signal)(struct ncclx_rt *rt, int peer, const struct pml_signal *signal);
     atomic_uint regions_open;
+    /* Called while memory of a peer is attached, where the real ones may give the lock up; may be null. */
+    void (*attaching)(struct ncclx_rt *rt, int peer);
 };
 
 extern struct pml_standin pml_standin;
