@@ -129,9 +129,11 @@ int osc_target_attach(struct osc_window *window, int rank, struct osc_target **r
             if (piece == 0) error = base_error(NCCLX_ERR_UNREACHABLE, "no transport carries window messages to rank %d", rank);
         }
     }
-    if (error) {
+    struct osc_target *meanwhile = window->targets[rank]; /* another thread was sooner; nothing waits from here on */
+    if (error || meanwhile) {
         detach(window, target);
-        return error;
+        *result = meanwhile;
+        return meanwhile ? NCCLX_SUCCESS : error;
     }
     /* The ranks asked each other when the window was made, but each only for one pair. */
     if (rank != comm->rank && osc_target_needs_messages(target) && window->agreed && !window->answered)

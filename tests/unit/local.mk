@@ -97,6 +97,11 @@ tests_unit_window_SOURCES = tests/unit/window.c $(WINDOW_WORLD)
 tests_unit_window_CFLAGS = $(UNIT_CFLAGS)
 tests_unit_window_LDADD = $(UNIT_LIBS)
 
+unit_tests += tests/unit/window_threads
+tests_unit_window_threads_SOURCES = tests/unit/window_threads.c $(WINDOW_WORLD)
+tests_unit_window_threads_CFLAGS = $(UNIT_CFLAGS)
+tests_unit_window_threads_LDADD = $(UNIT_LIBS)
+
 unit_tests += tests/unit/pml
 tests_unit_pml_SOURCES = tests/unit/pml.c tests/unit/pml_world.c tests/unit/pml_world.h
 tests_unit_pml_CFLAGS = $(UNIT_CFLAGS)

@@ -1,0 +1,123 @@
+/* window_threads.c - several threads of a rank on one window, over the stand-in for pml: rank 0 uses rank 2. */
+#include "tests/unit/window_world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define LONG_NS UINT64_C(20000000000) /* nothing should take as long */
+
+/* ---- Threads ------------------------------------------------------------------------------------------------- */
+
+struct helper {
+    pthread_t thread;
+    struct ncclx_win *win;
+    int (*call)(struct ncclx_win *win, int number);
+    int number, error;
+};
+
+static void *run_helper(void *arg)
+{
+    struct helper *helper = arg;
+    struct ncclx_rt *rt = helper->win->rt;
+    base_rt_lock(rt);
+    helper->error = helper->call(helper->win, helper->number);
+    base_rt_unlock(rt);
+    return NULL;
+}
+
+/* It begins when the caller waits. */
+static void start(struct helper *helper, struct ncclx_win *win, int (*call)(struct ncclx_win *win, int number), int number)
+{
+    *helper = (struct helper){.win = win, .call = call, .number = number};
+    EXPECT(pthread_create(&helper->thread, NULL, run_helper, helper) == 0);
+}
+
+static int end(struct helper *helper)
+{
+    base_rt_unlock(helper->win->rt);
+    pthread_join(helper->thread, NULL);
+    base_rt_lock(helper->win->rt);
+    return helper->error;
+}
+
+/* A window of a rank that may have several threads. */
+static struct ncclx_win *threaded_window(struct rank *rank, char **base)
+{
+    rank->rt.threaded = true; /* from now on run_rank holds the lock */
+    base_rt_lock(&rank->rt);
+    rank->rt.timeout_ns = LONG_NS;
+    return make_window(rank, NULL, 64, 8, base);
+}
+
+/* Nothing was out of order, and no lock is left: every rank gets each for itself. */
+static void end_window(struct rank *rank, struct ncclx_win *win)
+{
+    meet(&rank->comm);
+    for (int to = 0; to < RANKS; to++)
+        EXPECT(osc_lock(win, NCCLX_LOCK_EXCLUSIVE, to) == NCCLX_SUCCESS && osc_unlock(win, to) == NCCLX_SUCCESS);
+    EXPECT(osc_fence(win) == NCCLX_SUCCESS);
+    EXPECT(pml_standin.breaches == 0);
+    EXPECT(osc_win_free(win) == NCCLX_SUCCESS);
+}
+
+static const uint64_t words[] = {100, 101, 102};
+
+static int put_word(struct ncclx_win *win, int number)
+{
+    int error = osc_put(win, &words[number], sizeof words[0], 2, (size_t)number);
+    return error ? error : osc_flush(win, 2);
+}
+
+/* ---- The first use of a target -------------------------------------------------------------------------------- */
+
+static pthread_barrier_t both;
+
+/* Each of the two threads finds no target, and makes one. */
+static void attach_together(struct ncclx_rt *rt, int peer)
+{
+    if (rt != &ranks[0].rt || peer != 2) return;
+    base_rt_unlock(rt);
+    pthread_barrier_wait(&both);
+    base_rt_lock(rt);
+}
+
+static void first_use(struct rank *rank)
+{
+    char *base;
+    struct helper helper[2];
+    struct ncclx_win *win = threaded_window(rank, &base);
+    if (rank->comm.rank == 0) {
+        unsigned found = 0;
+        for (int i = 0; i < 2; i++) start(&helper[i], win, put_word, i + 1);
+        for (int i = 0; i < 2; i++) EXPECT(end(&helper[i]) == NCCLX_SUCCESS);
+        for (const struct osc_target *target = osc_window_of(win)->used; target; target = target->next) found += target->rank == 2;
+        EXPECT(found == 1);
+    }
+    EXPECT(osc_fence(win) == NCCLX_SUCCESS);
+    if (rank->comm.rank == 2) EXPECT(memcmp(base + 8, &words[1], 16) == 0);
+    end_window(rank, win);
+}
+
+/* ---- Tests ---------------------------------------------------------------------------------------------------- */
+
+static void test_first_use(void **state)
+{
+    (void)state;
+    pthread_barrier_init(&both, NULL, 2);
+    pml_standin.attaching = attach_together;
+    run_all_ways(first_use);
+    pml_standin.attaching = NULL;
+    pthread_barrier_destroy(&both);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_first_use),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
