@@ -81,7 +81,8 @@ int osc_lock(struct ncclx_win *win, int type, int rank)
     if (rank == NCCLX_PROC_NULL) return NCCLX_SUCCESS;
     int error = check_no_epoch(window, "lock");
     if (!error) error = osc_target_find(window, rank, &target);
-    if (!error && target->locked) error = base_error(NCCLX_ERR_RMA_SYNC, "rank %d is locked already: call ncclx_win_unlock first", rank);
+    if (!error && (target->locked || target->locking))
+        error = base_error(NCCLX_ERR_RMA_SYNC, "rank %d is locked already: call ncclx_win_unlock first", rank);
     return error ? error : osc_target_lock(window, target, type, "ncclx_win_lock");
 }
 

@@ -112,7 +112,7 @@ static bool granted(const struct osc_target *target)
 static bool is_over(const void *arg)
 {
     const struct lock_wait *wait = arg;
-    return granted(wait->target);
+    return !wait->target->locking || granted(wait->target);
 }
 
 static void describe(const void *arg, char *text, size_t bytes)
@@ -142,32 +142,43 @@ static void abandon(struct osc_window *window, struct osc_target *target)
         base_log(AREA_OSC, LOG_ERROR, "the lock of rank %d stays in the queue: %s", target->rank, base_error_detail());
 }
 
-static int await_lock(struct osc_window *window, struct osc_target *target, int type, const char *call)
+static int await_lock(struct osc_window *window, struct osc_target *target, int type, struct base_wait *wait)
 {
-    struct lock_wait lock = {.target = target, .type = type};
-    struct base_wait wait;
     int error = NCCLX_SUCCESS;
-    base_wait_begin(&wait, window->face.rt, call, describe, &lock);
-    wait.ready = is_over;
-    while (target->giving_up && !error) error = base_wait_step(&wait);
+    while (target->giving_up && !error) error = base_wait_step(wait);
     bool queued = !error;
     if (!error) error = queue_up(window, target, type);
-    while (!error && !granted(target)) error = base_wait_step(&wait);
-    base_wait_end(&wait);
+    while (!error && !granted(target)) error = base_wait_step(wait);
     if (error && queued && !target->error && !granted(target)) abandon(window, target);
     else if (error && queued && !target->error) error = NCCLX_SUCCESS; /* a turn that has come wins over a deadline */
     if (!error && target->error) error = base_error(target->error, "the way to rank %d of the window failed", target->rank);
     return error;
 }
 
-int osc_target_lock(struct osc_window *window, struct osc_target *target, int type, const char *call)
+static int lock_alone(struct osc_window *window, struct osc_target *target, int type, struct base_wait *wait)
 {
-    int error = await_lock(window, target, type, call);
+    target->locking = true;
+    int error = await_lock(window, target, type, wait);
+    target->locking = false;
     if (error) return error;
     if (!osc_target_needs_messages(target)) ticket_enter(target->turn.lock, target->turn.ticket, is_exclusive(type));
     target->locked = type;
     window->locks++;
     return NCCLX_SUCCESS;
+}
+
+/* A rank has one place in the queue. When the thread that has it fails, one of those that wait for it tries. */
+int osc_target_lock(struct osc_window *window, struct osc_target *target, int type, const char *call)
+{
+    struct lock_wait lock = {.target = target, .type = type};
+    struct base_wait wait;
+    int error = NCCLX_SUCCESS;
+    base_wait_begin(&wait, window->face.rt, call, describe, &lock);
+    wait.ready = is_over;
+    while (target->locking && !error) error = base_wait_step(&wait);
+    if (!error && !target->locked) error = lock_alone(window, target, type, &wait);
+    base_wait_end(&wait);
+    return error;
 }
 
 /* By message: behind all operations, so that the acknowledgement of a flush covers it. What goes over lanes has to be over before. */

@@ -58,6 +58,7 @@ struct osc_target {
     bool plain;              /* its memory is not shareable: elements change under the element lock only */
     bool held_back;          /* osc_epoch_admit first */
     bool giving_up;          /* a lock whose time was over still has its place in the queue */
+    bool locking;            /* a thread of this rank waits for its lock */
     int locked;              /* WINDOW_SHARED, WINDOW_EXCLUSIVE, or 0 */
     struct osc_turn turn;
     bool put_open, get_open; /* puts or gets since the last call that orders them: what win_free calls "in flight" */
@@ -209,6 +210,7 @@ void osc_epochs_release(struct osc_window *window);
 
 /* ---- locks.c --------------------------------------------------------------------------------------------------- */
 
+/* While another thread of this rank locks it, waits for that one; whose lock is this one's, too. */
 int osc_target_lock(struct osc_window *window, struct osc_target *target, int type, const char *call);
 int osc_target_unlock_start(struct osc_window *window, struct osc_target *target);
 void osc_target_unlock_finish(struct osc_window *window, struct osc_target *target);

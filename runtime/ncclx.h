@@ -630,13 +630,14 @@ int ncclx_win_flush_all(ncclx_win_t win);
 /* Local completion only: origin buffers may be used again. */
 int ncclx_win_flush_local(int target, ncclx_win_t win);
 int ncclx_win_flush_local_all(ncclx_win_t win);
-/* An access epoch to all ranks, shared; does not communicate: each target is locked, shared, when it is first used. unlock_all flushes. */
+/* An access epoch to all ranks, shared; does not communicate: each target is locked, shared, when it is first used. unlock_all flushes.
+ * Threads of a rank share its locks, these and those of lock. */
 int ncclx_win_lock_all(ncclx_win_t win);
 int ncclx_win_unlock_all(ncclx_win_t win);
 /* Locks target's part of the window, NCCLX_LOCK_SHARED or NCCLX_LOCK_EXCLUSIVE, against locks of other ranks; first
  * come, first served. Returns when the lock is held; the target makes no call. unlock completes all operations to the
- * target first. A lock whose deadline passes is not held. Errors: RMA_SYNC (the target is locked by this rank; inside
- * lock_all or start; unlock of what is not locked). */
+ * target first. A lock whose deadline passes is not held. Errors: RMA_SYNC (the target is locked by this rank, or another thread of it locks it;
+ * inside lock_all or start; unlock of what is not locked). */
 int ncclx_win_lock(int type, int target, ncclx_win_t win);
 int ncclx_win_unlock(int target, ncclx_win_t win);
 /* Epochs between groups of the window's ranks. post opens this rank's window to the group's members and does not

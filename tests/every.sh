@@ -64,7 +64,7 @@ every() {
     for case in "iov $((3 * rounds))" "requests $((2 * rounds))" "several $((5 * rounds))" "asleep 2" "plans $((3 * rounds))"; do
         each 0 4 window_forms $case
     done
-    for case in "locks $((5 * rounds))" "groups $((3 * rounds))" "star $((3 * rounds))" passive errors query; do each 0 4 window_epochs $case; done
+    for case in "locks $((5 * rounds))" "threads $((3 * rounds))" "groups $((3 * rounds))" "star $((3 * rounds))" passive errors query; do each 0 4 window_epochs $case; done
     each 0 4 signals $((200 * rounds))
     each 0 4 behind 128
     each 0 4 huge 3000001

@@ -54,6 +54,7 @@ forms() {
 epochs() {
     local ranks window=$top_builddir/tests/mp/window_epochs
     for ranks in $(counts "$1" 1 3 5); do job "$1" $ranks locks 30; done
+    for ranks in $(counts "$1" 1 3); do job "$1" $ranks threads 10; done
     job "$1" 3 passive
     for ranks in $(counts "$1" 1 2 5); do job "$1" $ranks groups 10; done
     job "$1" 4 star 5

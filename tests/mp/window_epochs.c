@@ -2,6 +2,7 @@
  * "ok RANKS". Each case runs on a window that allocates, and on one made of the program's memory. */
 #include "tests/mp/window.h"
 
+#include <pthread.h>
 #include <sched.h>
 
 #define WORDS 64
@@ -43,6 +44,54 @@ static void locks(ncclx_win_t win, uint64_t *base, uint64_t rounds)
     for (int from = 0; from < size; from++)
         for (uint64_t round = 0; round < rounds; round++) expected += (int)((round + (uint64_t)from) % (uint64_t)size) == rank;
     CHECK(base[0] == expected && base[1] == expected);
+    OK(ncclx_win_fence(win));
+}
+
+/* ---- threads: those of one rank are the first to use targets together, while other ranks hold exclusive locks ------ */
+
+#define THREADS 3
+
+struct worker {
+    ncclx_win_t win;
+    uint64_t rounds;
+    pthread_barrier_t meeting;
+};
+
+/* Of all threads; true for one. */
+static bool meet(struct worker *worker)
+{
+    return pthread_barrier_wait(&worker->meeting) != 0;
+}
+
+static void *work(void *arg)
+{
+    struct worker *worker = arg;
+    const int right = (rank + 1) % size;
+    const uint64_t one = 1;
+    for (uint64_t round = 0; round < worker->rounds; round++) {
+        if (meet(worker)) OK(ncclx_win_lock_all(worker->win));
+        (void)meet(worker);
+        for (int i = 0; i < size; i++)
+            OK(ncclx_win_accumulate(&one, 1, NCCLX_UINT64, NCCLX_SUM, (rank + i) % size, 30, worker->win));
+        if (!meet(worker)) continue;
+        OK(ncclx_win_unlock_all(worker->win));
+        OK(ncclx_win_lock(NCCLX_LOCK_EXCLUSIVE, right, worker->win));
+        OK(ncclx_win_put(&round, 1, NCCLX_UINT64, right, 31, worker->win));
+        OK(ncclx_win_unlock(right, worker->win));
+    }
+    return NULL;
+}
+
+static void threads(ncclx_win_t win, uint64_t *base, uint64_t rounds)
+{
+    pthread_t thread[THREADS];
+    struct worker worker = {.win = win, .rounds = rounds};
+    CHECK(pthread_barrier_init(&worker.meeting, NULL, THREADS) == 0);
+    for (int i = 0; i < THREADS; i++) CHECK(pthread_create(&thread[i], NULL, work, &worker) == 0);
+    for (int i = 0; i < THREADS; i++) CHECK(pthread_join(thread[i], NULL) == 0);
+    pthread_barrier_destroy(&worker.meeting);
+    OK(ncclx_win_fence(win));
+    CHECK(base[30] == rounds * THREADS * (uint64_t)size && base[31] == rounds - 1);
     OK(ncclx_win_fence(win));
 }
 
@@ -254,15 +303,15 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         window_case run;
-    } cases[] = {{"locks", locks},   {"passive", passive}, {"groups", groups}, {"star", star},
-                 {"errors", errors}, {"query", query},     {"cost", cost}};
+    } cases[] = {{"locks", locks}, {"threads", threads}, {"passive", passive}, {"groups", groups},
+                 {"star", star},   {"errors", errors},   {"query", query},     {"cost", cost}};
     const char *name = argc > 1 ? argv[1] : "";
     const uint64_t number = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     window_case run = NULL;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         if (!strcmp(name, cases[i].name)) run = cases[i].run;
     CHECK(run != NULL);
-    OK(ncclx_init(&argc, &argv));
+    OK(ncclx_init_thread(&argc, &argv, run == threads ? NCCLX_THREAD_MULTIPLE : NCCLX_THREAD_SINGLE, NULL));
     OK(ncclx_comm_rank(NCCLX_COMM_WORLD, &rank));
     OK(ncclx_comm_size(NCCLX_COMM_WORLD, &size));
     on_both(run, number);

@@ -1,6 +1,8 @@
-/* window_threads.c - several threads of a rank on one window, over the stand-in for pml: rank 0 uses rank 2. */
+/* window_threads.c - several threads of a rank on one window, over the stand-in for pml. Rank 0 does all this to rank 2,
+ * which rank 1 locks meanwhile. */
 #include "tests/unit/window_world.h"
 
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -43,6 +45,36 @@ static int end(struct helper *helper)
     return helper->error;
 }
 
+/* Until so many threads of a rank, whose lock the caller does not hold, wait for something, and have a deadline. */
+static void await_waits(struct ncclx_rt *rt, unsigned count)
+{
+    const uint64_t end = base_clock_ns() + LONG_NS;
+    for (unsigned waiting = 0; waiting < count;) {
+        EXPECT(base_clock_ns() < end);
+        sched_yield();
+        base_rt_lock(rt);
+        waiting = 0;
+        for (const struct base_wait *wait = rt->waiting; wait; wait = wait->next) waiting += wait->deadline_ns != 0;
+        base_rt_unlock(rt);
+    }
+}
+
+/* The same of the caller's own rank. */
+static void await_own_waits(struct ncclx_rt *rt, unsigned count)
+{
+    base_rt_unlock(rt);
+    await_waits(rt, count);
+    base_rt_lock(rt);
+}
+
+/* The deadline of the wait that began first is over. */
+static void end_first_wait(struct ncclx_rt *rt)
+{
+    struct base_wait *wait = rt->waiting;
+    while (wait->next) wait = wait->next;
+    wait->deadline_ns = 1;
+}
+
 /* A window of a rank that may have several threads. */
 static struct ncclx_win *threaded_window(struct rank *rank, char **base)
 {
@@ -69,6 +101,11 @@ static int put_word(struct ncclx_win *win, int number)
 {
     int error = osc_put(win, &words[number], sizeof words[0], 2, (size_t)number);
     return error ? error : osc_flush(win, 2);
+}
+
+static int lock_exclusive(struct ncclx_win *win, int target)
+{
+    return osc_lock(win, NCCLX_LOCK_EXCLUSIVE, target);
 }
 
 /* ---- The first use of a target -------------------------------------------------------------------------------- */
@@ -101,6 +138,74 @@ static void first_use(struct rank *rank)
     end_window(rank, win);
 }
 
+/* ---- Locks ---------------------------------------------------------------------------------------------------- */
+
+/* Both threads are the first to use the target, and have to wait for it. */
+static void lock_once(struct rank *rank)
+{
+    char *base;
+    struct helper helper[2];
+    const int me = rank->comm.rank;
+    struct ncclx_win *win = threaded_window(rank, &base);
+    if (me == 1) EXPECT(lock_exclusive(win, 2) == NCCLX_SUCCESS);
+    meet(&rank->comm);
+    if (me == 1) {
+        await_waits(&ranks[0].rt, 2);
+        EXPECT(osc_unlock(win, 2) == NCCLX_SUCCESS);
+    }
+    if (me == 0) {
+        EXPECT(osc_lock_all(win) == NCCLX_SUCCESS);
+        for (int i = 0; i < 2; i++) start(&helper[i], win, put_word, i + 1);
+        for (int i = 0; i < 2; i++) EXPECT(end(&helper[i]) == NCCLX_SUCCESS);
+        EXPECT(osc_window_of(win)->locks == 1);
+        EXPECT(osc_unlock_all(win) == NCCLX_SUCCESS);
+    }
+    end_window(rank, win);
+}
+
+/* The time of the thread that asks for the lock is over; the one that waits for it has more, and tries, too. */
+static void lock_after_another(struct rank *rank)
+{
+    char *base;
+    struct helper helper[2];
+    const int me = rank->comm.rank;
+    struct ncclx_win *win = threaded_window(rank, &base);
+    if (me == 1) EXPECT(lock_exclusive(win, 2) == NCCLX_SUCCESS);
+    meet(&rank->comm);
+    if (me == 0) {
+        EXPECT(osc_lock_all(win) == NCCLX_SUCCESS);
+        for (int i = 0; i < 2; i++) {
+            start(&helper[i], win, put_word, i + 1);
+            await_own_waits(&rank->rt, (unsigned)i + 1);
+        }
+        end_first_wait(&rank->rt);
+        EXPECT(end(&helper[0]) == NCCLX_ERR_TIMEOUT);
+    }
+    meet(&rank->comm);
+    if (me == 1) EXPECT(osc_unlock(win, 2) == NCCLX_SUCCESS);
+    if (me == 0) EXPECT(end(&helper[1]) == NCCLX_SUCCESS && osc_unlock_all(win) == NCCLX_SUCCESS);
+    end_window(rank, win);
+}
+
+static void lock_twice(struct rank *rank)
+{
+    char *base;
+    struct helper helper;
+    const int me = rank->comm.rank;
+    struct ncclx_win *win = threaded_window(rank, &base);
+    if (me == 1) EXPECT(lock_exclusive(win, 2) == NCCLX_SUCCESS);
+    meet(&rank->comm);
+    if (me == 0) {
+        start(&helper, win, lock_exclusive, 2);
+        await_own_waits(&rank->rt, 1);
+        EXPECT(osc_lock(win, NCCLX_LOCK_SHARED, 2) == NCCLX_ERR_RMA_SYNC);
+    }
+    meet(&rank->comm);
+    if (me == 1) EXPECT(osc_unlock(win, 2) == NCCLX_SUCCESS);
+    if (me == 0) EXPECT(end(&helper) == NCCLX_SUCCESS && osc_unlock(win, 2) == NCCLX_SUCCESS);
+    end_window(rank, win);
+}
+
 /* ---- Tests ---------------------------------------------------------------------------------------------------- */
 
 static void test_first_use(void **state)
@@ -113,10 +218,21 @@ static void test_first_use(void **state)
     pthread_barrier_destroy(&both);
 }
 
+#define EVERY_WAY(name)                                                                                                         \
+    static void test_##name(void **state)                                                                                      \
+    {                                                                                                                           \
+        (void)state;                                                                                                            \
+        run_all_ways(name);                                                                                                     \
+    }
+EVERY_WAY(lock_once)
+EVERY_WAY(lock_after_another)
+EVERY_WAY(lock_twice)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_use),
+        cmocka_unit_test(test_first_use),  cmocka_unit_test(test_lock_once),    cmocka_unit_test(test_lock_after_another),
+        cmocka_unit_test(test_lock_twice),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
