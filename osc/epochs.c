@@ -23,6 +23,9 @@ int osc_epoch_admit(struct osc_window *window, struct osc_target *target)
         return base_error(NCCLX_ERR_RMA_SYNC,
                           "rank %d is not in the group of ncclx_win_start: operations to it have to wait for ncclx_win_complete",
                           target->rank);
+    if (target->unlocking)
+        return base_error(NCCLX_ERR_RMA_SYNC, "the unlock of rank %d has failed on its way: repeat ncclx_win_unlock%s first", target->rank,
+                          window->locked ? "_all" : "");
     int error = NCCLX_SUCCESS;
     if (window->locked && !target->locked) error = osc_target_lock(window, target, WINDOW_SHARED, "an operation after ncclx_win_lock_all");
     if (!error) target->held_back = false;
@@ -33,6 +36,12 @@ static void hold_back(struct osc_window *window)
 {
     for (struct osc_target *target = window->used; target; target = target->next)
         target->held_back = osc_epoch_holds_back(window, target->rank);
+}
+
+/* An unlock has failed, but may be on its way: operations would come behind it, and be protected by nothing. */
+static void hold_back_unlocking(struct osc_target *target)
+{
+    if (target->unlocking) target->held_back = true;
 }
 
 static int check_no_epoch(const struct osc_window *window, const char *call)
@@ -98,7 +107,8 @@ int osc_unlock(struct ncclx_win *win, int rank)
     int error = osc_target_unlock_start(window, target);
     if (!error) error = osc_flush_target(window, target, "ncclx_win_unlock");
     atomic_thread_fence(memory_order_seq_cst);
-    if (!error) osc_target_unlock_finish(window, target);
+    if (error) hold_back_unlocking(target);
+    else osc_target_unlock_finish(window, target);
     return error;
 }
 
@@ -120,9 +130,11 @@ int osc_unlock_all(struct ncclx_win *win)
     for (struct osc_target *target = window->used; target && !error; target = target->next)
         if (target->locked) error = osc_target_unlock_start(window, target);
     if (!error) error = osc_flush_targets(window, "ncclx_win_unlock_all");
+    for (struct osc_target *target = window->used; target; target = target->next) {
+        if (error) hold_back_unlocking(target);
+        else osc_target_unlock_finish(window, target);
+    }
     if (error) return error;
-    for (struct osc_target *target = window->used; target; target = target->next)
-        if (target->locked) osc_target_unlock_finish(window, target);
     window->locked = false;
     hold_back(window);
     return NCCLX_SUCCESS;

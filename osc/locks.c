@@ -181,20 +181,26 @@ int osc_target_lock(struct osc_window *window, struct osc_target *target, int ty
     return error;
 }
 
-/* By message: behind all operations, so that the acknowledgement of a flush covers it. What goes over lanes has to be over before. */
+/* By message: behind all operations, so that the acknowledgement of a flush covers it. What goes over lanes has to be over before. A second
+ * UNLOCK would be a breach: it is on its way though the flush behind it fails. */
 int osc_target_unlock_start(struct osc_window *window, struct osc_target *target)
 {
     struct window_operation message = {.kind = WINDOW_UNLOCK};
-    int error = target->order ? osc_message_flush(window, target, false, "ncclx_win_unlock") : NCCLX_SUCCESS;
-    if (error) return error;
-    return osc_target_needs_messages(target) ? osc_message_submit(window, target, &message) : NCCLX_SUCCESS;
+    int error = target->order && !target->unlocking ? osc_message_flush(window, target, false, "ncclx_win_unlock") : NCCLX_SUCCESS;
+    if (error || target->unlocking || !target->locked) return error; /* or another thread was sooner */
+    if (osc_target_needs_messages(target)) error = osc_message_submit(window, target, &message);
+    target->unlocking = !error;
+    return error;
 }
 
 /* After the flush. */
 void osc_target_unlock_finish(struct osc_window *window, struct osc_target *target)
 {
+    if (!target->unlocking) return; /* another thread was sooner */
     if (!osc_target_needs_messages(target)) ticket_leave(target->turn.lock, is_exclusive(target->locked));
+    target->unlocking = false;
     target->locked = 0;
+    target->held_back = osc_epoch_holds_back(window, target->rank);
     window->locks--;
 }
 

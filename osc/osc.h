@@ -81,7 +81,8 @@ int osc_flush(struct ncclx_win *win, int target);
 int osc_flush_all(struct ncclx_win *win);
 int osc_flush_local(struct ncclx_win *win, int target);
 int osc_flush_local_all(struct ncclx_win *win);
-/* ERR_RMA_SYNC where the epochs of this rank do not allow a call. type: NCCLX_LOCK_*. */
+/* ERR_RMA_SYNC where the epochs of this rank do not allow a call. type: NCCLX_LOCK_*. An unlock that fails may be repeated; until then,
+ * operations that may come behind it fail. */
 int osc_lock(struct ncclx_win *win, int type, int target);
 int osc_unlock(struct ncclx_win *win, int target);
 int osc_lock_all(struct ncclx_win *win);

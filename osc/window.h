@@ -60,6 +60,7 @@ struct osc_target {
     bool giving_up;          /* a lock whose time was over still has its place in the queue */
     bool locking;            /* a thread of this rank waits for its lock */
     int locked;              /* WINDOW_SHARED, WINDOW_EXCLUSIVE, or 0 */
+    bool unlocking;          /* its unlock has begun; where it has failed the target is held back, until it is repeated */
     struct osc_turn turn;
     bool put_open, get_open; /* puts or gets since the last call that orders them: what win_free calls "in flight" */
     int rank, peer;          /* in the window, in the job */
@@ -212,6 +213,7 @@ void osc_epochs_release(struct osc_window *window);
 
 /* While another thread of this rank locks it, waits for that one; whose lock is this one's, too. */
 int osc_target_lock(struct osc_window *window, struct osc_target *target, int type, const char *call);
+/* May be repeated when it, or the flush behind it, has failed. */
 int osc_target_unlock_start(struct osc_window *window, struct osc_target *target);
 void osc_target_unlock_finish(struct osc_window *window, struct osc_target *target);
 /* LOCKED may have come: one that nobody waits for any more is given back. */

@@ -636,8 +636,9 @@ int ncclx_win_lock_all(ncclx_win_t win);
 int ncclx_win_unlock_all(ncclx_win_t win);
 /* Locks target's part of the window, NCCLX_LOCK_SHARED or NCCLX_LOCK_EXCLUSIVE, against locks of other ranks; first
  * come, first served. Returns when the lock is held; the target makes no call. unlock completes all operations to the
- * target first. A lock whose deadline passes is not held. Errors: RMA_SYNC (the target is locked by this rank, or another thread of it locks it;
- * inside lock_all or start; unlock of what is not locked). */
+ * target first. A lock whose deadline passes is not held. An unlock, or unlock_all, whose deadline passes may be repeated; until it succeeds,
+ * operations to what may be unlocked already fail. Errors: RMA_SYNC (the target is locked by this rank, or another thread of it locks it;
+ * inside lock_all or start; unlock of what is not locked; an operation after an unlock that failed). */
 int ncclx_win_lock(int type, int target, ncclx_win_t win);
 int ncclx_win_unlock(int target, ncclx_win_t win);
 /* Epochs between groups of the window's ranks. post opens this rank's window to the group's members and does not

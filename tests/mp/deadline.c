@@ -152,6 +152,7 @@ static void try_window_messages(ncclx_win_t *win)
     LATE(ncclx_win_flush_local_all(win[2]));
     try_window_request(win[2]);
     LATE(ncclx_win_unlock_all(win[2]));
+    LATE(ncclx_win_unlock_all(win[2])); /* as often as one likes */
     LATE(ncclx_win_lock(NCCLX_LOCK_EXCLUSIVE, last, win[3]));
     OK(ncclx_win_put(out, 8, NCCLX_INT8, last, 0, win[4]));
     LATE(ncclx_win_unlock(last, win[4]));

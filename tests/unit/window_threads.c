@@ -1,5 +1,5 @@
-/* window_threads.c - several threads of a rank on one window, over the stand-in for pml. Rank 0 does all this to rank 2,
- * which rank 1 locks meanwhile. */
+/* window_threads.c - several threads of a rank on one window, and calls that are repeated after a deadline, over the stand-in for pml. Rank 0
+ * does all this to rank 2, which rank 1 locks meanwhile. */
 #include "tests/unit/window_world.h"
 
 #include <sched.h>
@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#define SHORT_NS UINT64_C(5000000) /* for what nobody answers */
 #define LONG_NS UINT64_C(20000000000) /* nothing should take as long */
 
 /* ---- Threads ------------------------------------------------------------------------------------------------- */
@@ -206,6 +207,59 @@ static void lock_twice(struct rank *rank)
     end_window(rank, win);
 }
 
+/* ---- Unlocks that are repeated -------------------------------------------------------------------------------- */
+
+/* The others answer nothing: what needs no answer succeeds, else the call fails twice, and lets no operation pass. */
+static void unlock_in_vain(struct ncclx_win *win, int (*unlock)(struct ncclx_win *win, int number))
+{
+    win->rt->timeout_ns = SHORT_NS;
+    if (osc_target_needs_messages(osc_window_of(win)->targets[2])) {
+        EXPECT(unlock(win, 2) == NCCLX_ERR_TIMEOUT);
+        EXPECT(put_word(win, 0) == NCCLX_ERR_RMA_SYNC && lock_exclusive(win, 2) == NCCLX_ERR_RMA_SYNC);
+        EXPECT(unlock(win, 2) == NCCLX_ERR_TIMEOUT);
+    } else {
+        EXPECT(unlock(win, 2) == NCCLX_SUCCESS);
+    }
+    win->rt->timeout_ns = LONG_NS;
+}
+
+static void repeat_unlock(struct rank *rank, struct ncclx_win *win, int (*unlock)(struct ncclx_win *win, int number))
+{
+    const bool first = rank->comm.rank == 0;
+    meet(&rank->comm);
+    meet_silently();
+    if (first) unlock_in_vain(win, unlock);
+    meet_silently();
+    if (first && osc_window_of(win)->locks) EXPECT(unlock(win, 2) == NCCLX_SUCCESS);
+    if (first) EXPECT(unlock(win, 2) == NCCLX_ERR_RMA_SYNC && osc_window_of(win)->locks == 0 && put_word(win, 0) == NCCLX_SUCCESS);
+    end_window(rank, win);
+}
+
+static void unlock_again(struct rank *rank)
+{
+    char *base;
+    struct ncclx_win *win = threaded_window(rank, &base);
+    if (rank->comm.rank == 0) EXPECT(lock_exclusive(win, 2) == NCCLX_SUCCESS && put_word(win, 1) == NCCLX_SUCCESS);
+    repeat_unlock(rank, win, osc_unlock);
+}
+
+static int unlock_all(struct ncclx_win *win, int number)
+{
+    (void)number;
+    return osc_unlock_all(win);
+}
+
+static void unlock_all_again(struct rank *rank)
+{
+    char *base;
+    struct ncclx_win *win = threaded_window(rank, &base);
+    if (rank->comm.rank == 0) {
+        EXPECT(osc_lock_all(win) == NCCLX_SUCCESS && put_word(win, 1) == NCCLX_SUCCESS);
+        EXPECT(osc_put(win, &words[0], sizeof words[0], 1, 0) == NCCLX_SUCCESS && osc_flush(win, 1) == NCCLX_SUCCESS);
+    }
+    repeat_unlock(rank, win, unlock_all);
+}
+
 /* ---- Tests ---------------------------------------------------------------------------------------------------- */
 
 static void test_first_use(void **state)
@@ -227,12 +281,14 @@ static void test_first_use(void **state)
 EVERY_WAY(lock_once)
 EVERY_WAY(lock_after_another)
 EVERY_WAY(lock_twice)
+EVERY_WAY(unlock_again)
+EVERY_WAY(unlock_all_again)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_first_use),  cmocka_unit_test(test_lock_once),    cmocka_unit_test(test_lock_after_another),
-        cmocka_unit_test(test_lock_twice),
+        cmocka_unit_test(test_lock_twice), cmocka_unit_test(test_unlock_again), cmocka_unit_test(test_unlock_all_again),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
