@@ -360,7 +360,7 @@ static void bring_up(struct world *world)
         lane->sender_open = true;
         check(world, dqplb_lane_up(&world->sender, i), "sender");
         if (world->fragile ? lane->life < FRAGILE_LIVES : world->breaks && sim_chance(sim, 1, world->loses ? 2 : 3))
-            sim_after(sim, sim_random(sim, world->fragile ? 10000 : world->loses ? 10000 : 60000), lane_breaks, world, i, 0);
+            sim_after(sim, sim_random(sim, world->fragile || world->loses ? 10000 : 60000), lane_breaks, world, i, 0);
     }
 }
 

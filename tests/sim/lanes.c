@@ -67,7 +67,6 @@ struct side {
     char *window;
     size_t window_bytes;
     uint64_t key;
-    struct pml_region region; /* the peer's window */
     struct way way[ORDERS];
     struct op op[MAX_OPS];
     struct flush flush[MAX_FLUSHES];
@@ -269,8 +268,7 @@ static void rest(struct sim *sim, void *context, uint64_t rank, uint64_t b)
     (void)sim, (void)context, (void)b;
     if (wire_lost(scene->wire)) return;
     const struct lanes_origin *origin = connection->lanes->origin;
-    for (unsigned i = 0; origin && i < origin->sender.terms.lanes; i++)
-        if (origin->sender.lane[i].head != origin->sender.lane[i].tail && lanes_idle(connection)) sim_fail(scene->sim, "lane %u is idle, and holds something", i);
+    if (origin && dqplb_holds(&origin->sender) && lanes_idle(connection)) sim_fail(scene->sim, "rank %d is idle, and its lanes hold something", (int)rank);
     lanes_rest(connection);
     lanes_hold(connection, &holdings);
     look(NULL);
@@ -312,13 +310,13 @@ static void furnish(struct side *side)
 static void open_orders(struct side *side)
 {
     const struct side *peer = side->peer;
-    side->region = (struct pml_region){.access = PML_ACCESS_LANES,
-                                       .address = (uint64_t)(uintptr_t)peer->window,
-                                       .bytes = peer->window_bytes + 1,
-                                       .peer = peer->rank,
-                                       .key = peer->key};
+    struct pml_region region = {.access = PML_ACCESS_LANES,
+                                .address = (uint64_t)(uintptr_t)peer->window,
+                                .bytes = peer->window_bytes + 1,
+                                .peer = peer->rank,
+                                .key = peer->key};
     for (int i = 0; i < ORDERS; i++)
-        if (pml_order_make(side->comm->rt, &side->region, change, &side->way[i], &side->way[i].order)) sim_fail(scene->sim, "no order");
+        if (pml_order_make(side->comm->rt, &region, change, &side->way[i], &side->way[i].order)) sim_fail(scene->sim, "no order");
 }
 
 static void plan_flush(struct side *side, int order, uint64_t at)

@@ -265,12 +265,18 @@ static void credit(struct pml_connection *connection, unsigned lane, uint32_t li
 
 /* ---- Lanes, at the origin ---- */
 
+/* Nobody has closed it since, or opened it anew. */
+static bool still_opens(const struct lane *lane, const struct end *end, uint64_t attempt)
+{
+    return !end->wire->lost && lane->opening && lane->attempt == attempt;
+}
+
 static void is_refused(struct sim *sim, void *context, uint64_t index, uint64_t attempt)
 {
     struct end *end = context;
     struct lane *lane = &end->lane[index];
     (void)sim;
-    if (end->wire->lost || !lane->opening || lane->attempt != attempt) return;
+    if (!still_opens(lane, end, attempt)) return;
     lane->opening = false;
     lanes_broke(end->connection, (unsigned)index, "it does not open");
     looked(end->wire);
@@ -281,7 +287,7 @@ static void is_open(struct sim *sim, void *context, uint64_t index, uint64_t att
     struct end *end = context;
     struct lane *lane = &end->lane[index];
     (void)sim;
-    if (end->wire->lost || !lane->opening || lane->attempt != attempt) return;
+    if (!still_opens(lane, end, attempt)) return;
     lane->opening = false;
     lane->open = true;
     lanes_opened(end->connection, (unsigned)index);
@@ -299,7 +305,7 @@ static void asks_target(struct sim *sim, void *context, uint64_t index, uint64_t
 {
     struct end *end = context;
     struct lane *lane = &end->lane[index];
-    if (end->wire->lost || !lane->opening || lane->attempt != attempt) return;
+    if (!still_opens(lane, end, attempt)) return;
     if (!lanes_accept(end->peer->connection, (unsigned)index, lane->life)) {
         sim_fail(sim, "lane %u may not be opened for the time %u", (unsigned)index, (unsigned)lane->life);
         return;

@@ -141,15 +141,22 @@ static void first_use(struct rank *rank)
 
 /* ---- Locks ---------------------------------------------------------------------------------------------------- */
 
+/* A window in which rank 1 has locked the target. */
+static struct ncclx_win *locked_window(struct rank *rank)
+{
+    char *base;
+    struct ncclx_win *win = threaded_window(rank, &base);
+    if (rank->comm.rank == 1) EXPECT(lock_exclusive(win, 2) == NCCLX_SUCCESS);
+    meet(&rank->comm);
+    return win;
+}
+
 /* Both threads are the first to use the target, and have to wait for it. */
 static void lock_once(struct rank *rank)
 {
-    char *base;
     struct helper helper[2];
     const int me = rank->comm.rank;
-    struct ncclx_win *win = threaded_window(rank, &base);
-    if (me == 1) EXPECT(lock_exclusive(win, 2) == NCCLX_SUCCESS);
-    meet(&rank->comm);
+    struct ncclx_win *win = locked_window(rank);
     if (me == 1) {
         await_waits(&ranks[0].rt, 2);
         EXPECT(osc_unlock(win, 2) == NCCLX_SUCCESS);
@@ -167,12 +174,9 @@ static void lock_once(struct rank *rank)
 /* The time of the thread that asks for the lock is over; the one that waits for it has more, and tries, too. */
 static void lock_after_another(struct rank *rank)
 {
-    char *base;
     struct helper helper[2];
     const int me = rank->comm.rank;
-    struct ncclx_win *win = threaded_window(rank, &base);
-    if (me == 1) EXPECT(lock_exclusive(win, 2) == NCCLX_SUCCESS);
-    meet(&rank->comm);
+    struct ncclx_win *win = locked_window(rank);
     if (me == 0) {
         EXPECT(osc_lock_all(win) == NCCLX_SUCCESS);
         for (int i = 0; i < 2; i++) {
@@ -190,12 +194,9 @@ static void lock_after_another(struct rank *rank)
 
 static void lock_twice(struct rank *rank)
 {
-    char *base;
     struct helper helper;
     const int me = rank->comm.rank;
-    struct ncclx_win *win = threaded_window(rank, &base);
-    if (me == 1) EXPECT(lock_exclusive(win, 2) == NCCLX_SUCCESS);
-    meet(&rank->comm);
+    struct ncclx_win *win = locked_window(rank);
     if (me == 0) {
         start(&helper, win, lock_exclusive, 2);
         await_own_waits(&rank->rt, 1);
